@@ -1,0 +1,13 @@
+"""Fair, crash-safe, multi-tenant background workers for Supabase Queues (pgmq).
+
+To follow one message, read `host.web` (poke), then `drain.run`, `drain.claim`, `drain.handle`,
+`drain.settle` and `drain.release`, in this order.
+"""
+
+from __future__ import annotations
+
+from fairlease.messages.context import Context
+from fairlease.messages.registry import Worker
+from fairlease.messages.verdicts import Dead, RateLimited, Retry, Snooze
+
+__all__ = ["Context", "Dead", "RateLimited", "Retry", "Snooze", "Worker"]
