@@ -1,0 +1,147 @@
+"""One claim: an answer, or an error that says whether messages may be hidden now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from fairlease.drain.flight import Flight
+from fairlease.drain.settle import outcomes
+from fairlease.errors import CallRefused, FunctionMissing, RpcError, TransientError
+from fairlease.events import ClaimAnswered, ClaimFailed, PinViolated, QueueRefused
+from fairlease.model import ClaimStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fairlease.drain.flight import InFlight
+    from fairlease.drain.handle import Handling
+    from fairlease.drain.lease import Lease
+    from fairlease.drain.mode import Mode
+    from fairlease.drain.settle import Settling
+    from fairlease.drain.setup import RunSetup
+    from fairlease.model import ClaimAnswer
+
+# `settle_and_claim` returns one value, a plain claim a set that PostgREST may cut at max-rows.
+MOST_PER_CLAIM = 500
+MOST_PER_PLAIN_CLAIM = 100
+
+#: The answers of a database that took nothing: it says so, and newer ones leave no slot behind.
+NOTHING_TAKEN = (ClaimStatus.NO_DEMAND, ClaimStatus.ORG_CAPACITY)
+
+
+@dataclass(slots=True)
+class Claiming:
+    """Sends claims, starts what they bring, and keeps the lease's snapshot true."""
+
+    setup: RunSetup
+    lease: Lease
+    mode: Mode
+    in_flight: InFlight
+    handling: Handling
+    settling: Settling
+    queues: list[str] = field(init=False)
+    claims: int = 0
+    messages: int = 0
+    # Claims in a row that failed in a way that may pass; each success starts anew.
+    failures: int = 0
+    # Set when the run must claim no more: what a claim on the wire brings is given back.
+    stopping: bool = False
+
+    def __post_init__(self) -> None:
+        self.queues = list(self.setup.queues)
+
+    async def claim(
+        self, queue: str, n: int, *, pin: str | None = None, ended: Sequence[Flight] = ()
+    ) -> ClaimAnswer:
+        """Settle `ended` and claim up to `n`, in one round trip where the database can.
+
+        Raises `RpcError` after saying so; `ended` is settled all the same.
+        """
+        pending = self.settling.sendable(ended)
+        together = self.mode.knows("settle_and_claim")
+        if pending and not together:
+            await self.settling.settle(queue, pending)
+        was_free = self.lease.claim_sent(queue)
+        sent_at = self.setup.clock.monotonic()
+        try:
+            answer = await self._send(queue, n, pin, pending, together=together)
+        except RpcError as error:
+            self.lease.claim_answered()
+            if together and isinstance(error, FunctionMissing):
+                self.mode.latch("settle_and_claim")
+                return await self.claim(queue, n, pin=pin, ended=pending)
+            self._failed(queue, error, was_free=was_free)
+            if together:
+                await self.settling.settle(queue, pending)
+            raise
+        self.lease.claim_answered()
+        self.failures = 0
+        if together:
+            self.settling.accept(queue, pending, answer)
+        self._receive(queue, pin, answer, sent_at, was_free=was_free)
+        return answer
+
+    async def _send(
+        self, queue: str, n: int, pin: str | None, pending: list[Flight], *, together: bool
+    ) -> ClaimAnswer:
+        self.claims += 1
+        seconds = self.setup.call_seconds()
+        if together:
+            request = self.settling.request(queue, min(n, MOST_PER_CLAIM), pin)
+            return await self.setup.rpc.settle_and_claim(
+                request, outcomes(pending), timeout_seconds=seconds
+            )
+        request = self.settling.request(queue, min(n, MOST_PER_PLAIN_CLAIM), pin)
+        return await self.setup.rpc.claim_org_slot_and_read(request, timeout_seconds=seconds)
+
+    def _failed(self, queue: str, error: RpcError, *, was_free: bool) -> None:
+        unknown = isinstance(error, TransientError) and error.took_effect is not False
+        refused = isinstance(error, FunctionMissing | CallRefused)
+        self.failures += 0 if refused else 1
+        if was_free and (refused or (isinstance(error, TransientError) and not unknown)):
+            self.lease.nothing_taken(queue)
+        self.setup.observe(
+            ClaimFailed(self.setup.run_id, queue, str(error), error.code, outcome_unknown=unknown)
+        )
+
+    def refuse_queue(self, queue: str, error: RpcError) -> None:
+        """Permanent for this queue in this run; the others go on."""
+        self.queues.remove(queue)
+        self.setup.observe(QueueRefused(self.setup.run_id, queue, str(error)))
+
+    def _receive(
+        self, queue: str, pin: str | None, answer: ClaimAnswer, sent_at: float, *, was_free: bool
+    ) -> None:
+        if was_free and answer.status in NOTHING_TAKEN:
+            self.lease.nothing_taken(queue)
+        org = answer.org
+        if answer.status is ClaimStatus.CLAIMED and org is not None:
+            if pin is not None and org != pin:
+                # They are hidden already: keeping them is safer than waiting for their timeout.
+                self.setup.observe(PinViolated(self.setup.run_id, queue, pin, org))
+            else:
+                self.lease.hold(queue, org, sent_at)
+            self._take_off(queue, org, answer, sent_at)
+        self.setup.observe(
+            ClaimAnswered(
+                self.setup.run_id,
+                queue,
+                answer.status,
+                answer.cause,
+                org,
+                pin is not None,
+                len(answer.messages),
+                self.setup.clock.monotonic() - sent_at,
+            )
+        )
+
+    def _take_off(self, queue: str, org: str, answer: ClaimAnswer, sent_at: float) -> None:
+        flights = [Flight(queue, org, message) for message in answer.messages]
+        self.messages += len(flights)
+        self.in_flight.add(flights, sent_at)
+        for flight in flights:
+            if self.stopping:
+                self.handling.give_back(flight)
+            else:
+                self.handling.start(flight)

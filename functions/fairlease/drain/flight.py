@@ -1,0 +1,96 @@
+"""A message in flight: from the claim that returned it to the settle that was answered."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fairlease.drain.lease import Lease
+    from fairlease.messages.context import Context
+    from fairlease.model import Message, Outcome
+
+
+@dataclass(slots=True, eq=False)
+class Flight:
+    """One delivery on its way. `cancel_reason` is why its handler was told to end."""
+
+    queue: str
+    org: str
+    message: Message
+    task: asyncio.Task[None] | None = None
+    context: Context | None = None
+    outcome: Outcome | None = None
+    cancel_reason: str | None = None
+    # Its settle is on the wire, or about to be: what a heartbeat says of it is ignored.
+    settling: bool = False
+    # Another delivery has begun: nothing is said about this one any more.
+    lost: bool = False
+
+    def cancel(self, reason: str) -> bool:
+        """Tell the handler to end; False if it was told before or has ended."""
+        if self.cancel_reason is not None or self.outcome is not None:
+            return False
+        self.cancel_reason = reason
+        if self.context is not None:
+            self.context.cancelled = True
+            # Before its first step a task would die without an outcome; `handle` looks instead.
+            if self.task is not None:
+                self.task.cancel(reason)
+        return True
+
+
+@dataclass(slots=True)
+class InFlight:
+    """The set of flights, running and ended, and a way to wait for the next end.
+
+    The lease sees every change at once: what is in here is extended by the heartbeat.
+    """
+
+    lease: Lease
+    running: set[Flight] = field(default_factory=set)
+    _ended: list[Flight] = field(default_factory=list)
+    _settling: set[Flight] = field(default_factory=set)
+    _something_ended: asyncio.Event = field(default_factory=asyncio.Event)
+    most: int = 0
+
+    def __len__(self) -> int:
+        return len(self.running) + len(self._ended) + len(self._settling)
+
+    def add(self, flights: list[Flight], claim_sent_at: float) -> None:
+        for flight in flights:
+            self.lease.extended_at[flight.message.delivery] = claim_sent_at
+        self.running.update(flights)
+        self.most = max(self.most, len(self))
+        self._track()
+
+    def end(self, flight: Flight) -> None:
+        self.running.discard(flight)
+        self._ended.append(flight)
+        self._something_ended.set()
+
+    def take_ended(self) -> list[Flight]:
+        """The flights that ended since the last call: their settle begins now."""
+        ended, self._ended = self._ended, []
+        self._settling.update(ended)
+        for flight in ended:
+            flight.settling = True
+        return ended
+
+    def settled(self, flights: list[Flight]) -> None:
+        """Answered, or given up: no longer ours to extend."""
+        self._settling.difference_update(flights)
+        for flight in flights:
+            self.lease.extended_at.pop(flight.message.delivery, None)
+        self._track()
+
+    async def something_ended(self) -> None:
+        """Ends that fall into one step of the loop are seen together."""
+        if not self._ended:
+            self._something_ended.clear()
+            await self._something_ended.wait()
+
+    def _track(self) -> None:
+        flights = (*self.running, *self._ended, *self._settling)
+        self.lease.track(tuple(f.message.delivery for f in flights if not f.lost))

@@ -1,0 +1,236 @@
+"""Run one handler to its end, whatever it raises, and keep what became of its message."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import math
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from fairlease.errors import FunctionMissing, RpcError
+from fairlease.events import HandlerCancelled, HandlerEnded
+from fairlease.messages.context import Context
+from fairlease.messages.envelope import Envelope, open_envelope
+from fairlease.messages.retry import judge
+from fairlease.messages.verdicts import Dead, Verdict
+from fairlease.model import DeadLetter, Done, GiveBack, Outcome, SnoozeUntil
+
+if TYPE_CHECKING:
+    from fairlease.drain.flight import Flight, InFlight
+    from fairlease.drain.lease import Lease
+    from fairlease.drain.mode import Mode
+    from fairlease.drain.setup import RunSetup
+    from fairlease.messages.registry import Handler
+
+TIMED_OUT = "timeout"
+ISOLATE_ENDS = "isolate_ends"
+LOST = "lost"
+LEASE_LOST = "lease_lost"
+STOPPING = "stopping"
+STALLED = "stalled"
+
+# A suspect delivery whose beginning cannot be recorded is looked at again this much later.
+UNRECORDED_RETRY_MS = 5_000
+
+_log = logging.getLogger("fairlease.handler")
+
+
+@dataclass(slots=True)
+class Handling:
+    """Starts and cancels the handlers of one run."""
+
+    setup: RunSetup
+    lease: Lease
+    mode: Mode
+    in_flight: InFlight
+    _threads: ThreadPoolExecutor | None = field(default=None)
+
+    def start(self, flight: Flight) -> None:
+        """Start the handler, or end the flight at once if it must not or cannot run."""
+        crashes = flight.message.crashes
+        if crashes > self.setup.knobs.max_crashes:
+            reason = f"crashed: {crashes} deliveries began and never ended"
+            self._end(flight, DeadLetter(flight.message.delivery, reason=reason), "", 0.0)
+            return
+        try:
+            envelope = open_envelope(flight.message.body, self.setup.handlers)
+        except Dead as dead:
+            outcome = DeadLetter(flight.message.delivery, reason=dead.reason)
+            self._end(flight, outcome, "", 0.0, dead)
+            return
+        flight.task = asyncio.create_task(self._carry(flight, envelope))
+
+    def give_back(self, flight: Flight) -> None:
+        """End a flight whose handler never started."""
+        self._end(flight, GiveBack(flight.message.delivery), "", 0.0)
+
+    def cancel(self, flight: Flight, reason: str) -> None:
+        if flight.cancel(reason):
+            self.setup.observe(
+                HandlerCancelled(
+                    self.setup.run_id, flight.queue, flight.org, flight.message.msg_id, reason
+                )
+            )
+
+    def close(self) -> None:
+        if self._threads is not None:
+            self._threads.shutdown(wait=False)
+
+    async def _carry(self, flight: Flight, envelope: Envelope) -> None:
+        handler = envelope.handler
+        if flight.message.suspect and not await self._begin_is_recorded(flight):
+            later = SnoozeUntil(flight.message.delivery, after_ms=UNRECORDED_RETRY_MS)
+            self._end(flight, later, handler.method, 0.0)
+            return
+        if flight.cancel_reason is not None:
+            self.give_back(flight)
+            return
+        clock = self.setup.clock
+        started = clock.monotonic()
+        deadline, why = self._deadline(started, handler)
+        flight.context = self._context(flight, envelope, deadline)
+        timer = None
+        if deadline < math.inf:
+            loop = asyncio.get_running_loop()
+            timer = loop.call_later(max(0.0, deadline - started), self.cancel, flight, why)
+        raised: BaseException | None = None
+        try:
+            if handler.is_async:
+                await handler.function(envelope.arguments, flight.context)  # type: ignore[misc]
+            else:
+                await self._run_in_thread(handler, envelope, flight.context)
+        except BaseException as error:  # noqa: BLE001 - also SystemExit: it is the handler's
+            raised = error
+        if timer is not None:
+            timer.cancel()
+        seconds = clock.monotonic() - started
+        outcome = self._outcome(flight, handler, raised, round(seconds * 1000))
+        self._end(flight, outcome, handler.method, seconds, raised)
+
+    async def _begin_is_recorded(self, flight: Flight) -> bool:
+        """An earlier delivery never ended; if this one kills its isolate too, it must count."""
+        if not self.mode.knows("heartbeat_org_slot"):
+            return True
+        knobs = self.setup.knobs
+        try:
+            await self.setup.rpc.heartbeat_org_slot(
+                flight.queue,
+                self.lease.holder,
+                knobs.org_slot_lease_ttl_seconds,
+                knobs.visibility_timeout_seconds,
+                [flight.message.delivery],
+                timeout_seconds=self.setup.call_seconds(),
+            )
+        except FunctionMissing:
+            self.mode.latch("heartbeat_org_slot")
+        except RpcError:
+            return False
+        return True
+
+    def _deadline(self, now: float, handler: Handler) -> tuple[float, str]:
+        own = now + (handler.timeout_seconds or self.setup.knobs.handler_timeout_seconds)
+        last = self.setup.budget.handlers_until
+        return (own, TIMED_OUT) if own <= last else (last, ISOLATE_ENDS)
+
+    def _context(self, flight: Flight, envelope: Envelope, deadline: float) -> Context:
+        message = flight.message
+        ids = {
+            "run_id": self.setup.run_id,
+            "queue": flight.queue,
+            "org": flight.org,
+            "method": envelope.handler.method,
+            "msg_id": message.msg_id,
+        }
+        return Context(
+            org=flight.org,
+            queue=flight.queue,
+            method=envelope.handler.method,
+            msg_id=message.msg_id,
+            attempt=message.attempt,
+            clock=self.setup.clock,
+            deadline=deadline,
+            enqueued_at=message.enqueued_at,
+            key=envelope.key,
+            headers=message.headers or {},
+            log=logging.LoggerAdapter(_log, ids),
+        )
+
+    async def _run_in_thread(self, handler: Handler, envelope: Envelope, context: Context) -> None:
+        """A thread cannot be cancelled: the flight ends when the thread does, not before."""
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(
+                self.setup.knobs.drain_concurrency, thread_name_prefix="fairlease-handler"
+            )
+        call = contextvars.copy_context().run
+        future = self._threads.submit(call, handler.function, envelope.arguments, context)
+        running = asyncio.wrap_future(future)
+        while not running.done():
+            try:
+                await asyncio.shield(running)
+            except asyncio.CancelledError:
+                if future.cancel():
+                    raise
+            except BaseException:  # noqa: BLE001, S110 - `result` below raises it again
+                pass
+        running.result()
+
+    def _outcome(
+        self, flight: Flight, handler: Handler, raised: BaseException | None, took_ms: int
+    ) -> Outcome:
+        delivery = flight.message.delivery
+        if raised is None:
+            return Done(delivery, took_ms=took_ms)
+        match flight.cancel_reason:
+            case None:
+                pass
+            case _ if isinstance(raised, Verdict):
+                pass
+            case reason if reason == TIMED_OUT:
+                raised = _as_cause(f"timed out after {took_ms / 1000:.1f} s", raised)
+            case reason if reason == STALLED:
+                raised = _as_cause(f"no progress; cancelled after {took_ms / 1000:.1f} s", raised)
+            case _:
+                return GiveBack(delivery, took_ms=took_ms)
+        outcome = judge(
+            raised,
+            delivery=delivery,
+            attempt=flight.message.attempt,
+            policy=handler.retry,
+            now=self.setup.clock.now(),
+            dice=self.setup.dice,
+        )
+        object.__setattr__(outcome, "took_ms", took_ms)
+        return outcome
+
+    def _end(
+        self,
+        flight: Flight,
+        outcome: Outcome,
+        method: str,
+        seconds: float,
+        raised: BaseException | None = None,
+    ) -> None:
+        flight.outcome = outcome
+        self.in_flight.end(flight)
+        self.setup.observe(
+            HandlerEnded(
+                self.setup.run_id,
+                flight.queue,
+                flight.org,
+                method,
+                flight.message.msg_id,
+                flight.message.attempt,
+                type(outcome).__name__,
+                seconds,
+                raised,
+            )
+        )
+
+
+def _as_cause(message: str, raised: BaseException) -> BaseException:
+    error = TimeoutError(message)
+    error.__cause__ = raised
+    return error

@@ -1,0 +1,124 @@
+"""With nothing running: probe the queues in priority order, from any org, and idle if all rest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlease.errors import CallRefused, FunctionMissing, RpcError, TransientError
+from fairlease.model import ClaimStatus
+from fairlease.pacing import Round
+
+if TYPE_CHECKING:
+    from fairlease.drain.flight import Flight
+    from fairlease.drain.run import Drain
+    from fairlease.model import ClaimAnswer
+
+# So many claims in a row that failed in a way that may pass end the run; cron tries again.
+FAILURES_THAT_END = 3
+# 64 orgs are probed per claim: a round that takes more claims has over 16,000 blocked orgs.
+LONGEST_ROUND = 256
+
+#: Causes of an answer without messages that do not speak for the whole fleet.
+LOCKED = "locked"
+PROBING = "probing"
+
+
+async def settle_and_rotate(drain: Drain, ended: list[Flight]) -> str | None:
+    """Settle, then claim unpinned; idle on a budget while no queue has work.
+
+    Returns why the run ends, or None with new messages in flight.
+    """
+    clock = drain.setup.clock
+    idle_since: float | None = None
+    while True:
+        ended = await _settle_apart(drain, ended)
+        reason = drain.must_end()
+        if reason is None:
+            reason = await _probe(drain, ended)
+        ended = []
+        if reason is not None or len(drain.in_flight):
+            return reason
+        await drain.releasing.release()
+        idle_since = clock.monotonic() if idle_since is None else idle_since
+        if not await _idle(drain, idle_since):
+            return drain.must_end() or "idle"
+
+
+async def _settle_apart(drain: Drain, ended: list[Flight]) -> list[Flight]:
+    """Settle here what the next claim cannot carry: another queue's, or a lost holder's."""
+    lease = drain.lease
+    lost = lease.is_lost(drain.setup.clock.monotonic())
+    next_queue = drain.claiming.queues[0] if drain.claiming.queues else None
+    if ended and (lost or drain.must_end() or ended[0].queue != next_queue):
+        await drain.settling.settle(ended[0].queue, ended)
+        ended = []
+    if lost:
+        await drain.releasing.release()
+    return ended
+
+
+async def _probe(drain: Drain, ended: list[Flight]) -> str | None:
+    """Claim from each queue until one has work. Returns why the run must end, or None."""
+    drain.retry_after_seconds = None
+    for queue in tuple(drain.claiming.queues):
+        answer = await _claim_round(drain, queue, ended)
+        ended = []
+        if answer is None:
+            continue
+        if answer.status is ClaimStatus.CLAIMED:
+            drain.begin_stream(queue, answer)
+            return None
+        if answer.status is ClaimStatus.NO_CAPACITY and answer.cause != LOCKED:
+            return answer.cause or "no_capacity"
+        _note_retry_after(drain, answer)
+    if not drain.claiming.queues:
+        return "refused"
+    if drain.claiming.failures >= FAILURES_THAT_END:
+        return "failures"
+    return None
+
+
+async def _claim_round(drain: Drain, queue: str, ended: list[Flight]) -> ClaimAnswer | None:
+    """One claim, repeated while the database says that it has not looked at every org yet."""
+    answer: ClaimAnswer | None = None
+    for _ in range(LONGEST_ROUND):
+        try:
+            answer = await drain.claiming.claim(queue, drain.n, ended=ended)
+        except (FunctionMissing, CallRefused) as error:
+            drain.claiming.refuse_queue(queue, error)
+            return None
+        except RpcError as error:
+            await _after_failure(drain, error)
+            return None
+        ended = []
+        probing = answer.status is ClaimStatus.ORG_CAPACITY and answer.cause == PROBING
+        if not probing or drain.must_end():
+            break
+    return answer
+
+
+async def _after_failure(drain: Drain, error: RpcError) -> None:
+    if isinstance(error, TransientError) and error.took_effect is not False:
+        # It may hold a slot under this name: free it, and use another for the next claim.
+        await drain.releasing.release()
+    if drain.claiming.failures < FAILURES_THAT_END:
+        await drain.pause(drain.delay.after(Round.ERROR))
+
+
+def _note_retry_after(drain: Drain, answer: ClaimAnswer) -> None:
+    if answer.retry_after_ms is not None:
+        known = drain.retry_after_seconds
+        seconds = answer.retry_after_ms / 1000
+        drain.retry_after_seconds = seconds if known is None else min(known, seconds)
+
+
+async def _idle(drain: Drain, since: float) -> bool:
+    """Wait for the next probe; False once the idle budget is spent, or the run must end."""
+    left = since + drain.setup.knobs.idle_budget_seconds - drain.setup.clock.monotonic()
+    if left <= 0:
+        return False
+    pause = drain.delay.after(Round.EMPTY)
+    if drain.retry_after_seconds is not None:
+        pause = min(pause, max(drain.retry_after_seconds, drain.setup.knobs.poll_busy_ms / 1000))
+    await drain.pause(min(pause, left))
+    return drain.must_end() is None

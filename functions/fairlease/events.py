@@ -1,0 +1,198 @@
+"""What the engine says as it works; logs, alerts and metrics subscribe. Nothing here can fail it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Base; `run_id` names the run that speaks."""
+
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted(Event):
+    """`budget_seconds` is what is left for claiming; infinite without a budget."""
+
+    queues: tuple[str, ...]
+    driver: str
+    budget_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded(Event):
+    """`still_running` names deliveries whose handler did not end: left to their timeout."""
+
+    reason: str
+    messages: int
+    claims: int
+    seconds: float
+    still_running: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Degraded(Event):
+    """The database lacks `function`; `instead` says how the rest of the run works."""
+
+    function: str
+    instead: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimAnswered(Event):
+    """One claim; `seconds` is how long its call took."""
+
+    queue: str
+    status: str
+    cause: str | None
+    org: str | None
+    pinned: bool
+    messages: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimFailed(Event):
+    """`outcome_unknown`: messages may be hidden until their visibility timeout."""
+
+    queue: str
+    error: str
+    code: str
+    outcome_unknown: bool
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRefused(Event):
+    """A queue that this run cannot claim from; the others go on."""
+
+    queue: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class PinViolated(Event):
+    """A pinned claim was answered with another org: the database breaks its contract."""
+
+    queue: str
+    pinned: str
+    answered: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TopUpSkipped(Event):
+    """Said once per reason and stream."""
+
+    queue: str
+    org: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerEnded(Event):
+    """A handler ended; `outcome` is the name of its case, `seconds` its running time."""
+
+    queue: str
+    org: str
+    method: str
+    msg_id: int
+    attempt: int
+    outcome: str
+    seconds: float
+    error: BaseException | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerCancelled(Event):
+    """A handler was told to end; it stays in flight until it does."""
+
+    queue: str
+    org: str
+    msg_id: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SettleAnswered(Event):
+    """What the database made of one outcome."""
+
+    queue: str
+    msg_id: int
+    result: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class SettleFailed(Event):
+    """An outcome that could not be delivered; `final`: left to the visibility timeout."""
+
+    queue: str
+    msg_ids: tuple[int, ...]
+    error: str
+    final: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseLost(Event):
+    """No new work under this holder; `overshoot` messages run on, still extended."""
+
+    queue: str | None
+    holder: str
+    why: str
+    overshoot: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryLost(Event):
+    """Another delivery of the message has begun, or it is gone: its handler is cancelled."""
+
+    queue: str
+    msg_id: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatFailed(Event):
+    """A renewal that was not answered, or not well."""
+
+    holder: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseFailed(Event):
+    """The slot stays until its lease lapses."""
+
+    queue: str
+    holder: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoopBlocked(Event):
+    """The event loop has not stepped for `seconds`; `stack` is what it is busy with."""
+
+    seconds: float
+    stack: str
+
+
+Observer = Callable[[Event], None]
+
+_log = logging.getLogger("fairlease.events")
+
+
+def fan_out(observers: Iterable[Observer]) -> Observer:
+    """One observer that calls all; one that raises is logged and never heard by the engine."""
+    listening = tuple(observers)
+
+    def observe(event: Event) -> None:
+        for observer in listening:
+            try:
+                observer(event)
+            except Exception:  # noqa: BLE001 - a reporter must never end a run
+                _log.warning("an observer failed", exc_info=True)
+
+    return observe
