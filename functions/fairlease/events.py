@@ -1,4 +1,4 @@
-"""What the engine says as it works; logs, alerts and metrics subscribe. Nothing here can fail it."""
+"""What the engine says as it works; logs, alerts and metrics subscribe, and cannot fail it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""What this database turned out not to know. One latch per function per run; the next run asks
-again, since a deploy may have finished in between.
+"""What this database turned out not to know.
+
+One latch per function per run: the next run asks again, since a deploy may have finished.
 """
 
 from __future__ import annotations

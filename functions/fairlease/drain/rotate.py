@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from fairlease.errors import CallRefused, FunctionMissing, RpcError, TransientError
 from fairlease.model import ClaimStatus
-from fairlease.pacing import Round
 
 if TYPE_CHECKING:
     from fairlease.drain.flight import Flight
@@ -102,7 +101,7 @@ async def _after_failure(drain: Drain, error: RpcError) -> None:
         # It may hold a slot under this name: free it, and use another for the next claim.
         await drain.releasing.release()
     if drain.claiming.failures < FAILURES_THAT_END:
-        await drain.pause(drain.delay.after(Round.ERROR))
+        await drain.pause(drain.delay.after_error())
 
 
 def _note_retry_after(drain: Drain, answer: ClaimAnswer) -> None:
@@ -117,7 +116,7 @@ async def _idle(drain: Drain, since: float) -> bool:
     left = since + drain.setup.knobs.idle_budget_seconds - drain.setup.clock.monotonic()
     if left <= 0:
         return False
-    pause = drain.delay.after(Round.EMPTY)
+    pause = drain.delay.after_empty()
     if drain.retry_after_seconds is not None:
         pause = min(pause, max(drain.retry_after_seconds, drain.setup.knobs.poll_busy_ms / 1000))
     await drain.pause(min(pause, left))

@@ -23,7 +23,7 @@ from fairlease.drain.settle import Settling
 from fairlease.drain.watch import hear
 from fairlease.errors import CallRefused, FunctionMissing, RpcError
 from fairlease.events import HeartbeatFailed, RunEnded, RunStarted
-from fairlease.pacing import PollingDelay, Round
+from fairlease.pacing import PollingDelay
 from fairlease.settings import without_heartbeats
 
 if TYPE_CHECKING:
@@ -83,12 +83,7 @@ class Drain:
         )
         self.releasing = Releasing(setup, self.lease)
         self.quantum = Quantum(knobs.org_slot_stream_quantum_refills, knobs.drain_concurrency)
-        self.delay = PollingDelay(
-            setup.dice,
-            busy_seconds=knobs.poll_busy_ms / 1000,
-            idle_seconds=knobs.poll_idle_seconds,
-            max_seconds=knobs.poll_max_seconds,
-        )
+        self.delay = PollingDelay.from_knobs(knobs, setup.dice)
 
     @property
     def n(self) -> int:
@@ -136,7 +131,7 @@ class Drain:
         self.quantum.count(len(answer.messages))
         self.org_is_full = False
         self.skipped = None
-        self.delay.after(Round.WORK)
+        self.delay.after_work()
 
     async def pause(self, seconds: float) -> None:
         """Wait, unless the run is stopped first."""
@@ -163,7 +158,7 @@ class Drain:
             except RpcError as error:
                 setup.observe(HeartbeatFailed(setup.run_id, self.lease.holder, str(error)))
                 if failures < FAILURES_THAT_END:
-                    await self.pause(self.delay.after(Round.ERROR))
+                    await self.pause(self.delay.after_error())
                 continue
             return True
         return False

@@ -101,7 +101,7 @@ class Settling:
             await self.settle(queue, [flight])
 
     async def _archive_successes(self, queue: str, pending: list[Flight]) -> None:
-        """An older database: success is archived, unfenced; everything else comes back by itself."""
+        """An older database: success is archived, unfenced; all else comes back by itself."""
         await asyncio.gather(*(self._archive(queue, flight) for flight in pending))
 
     async def _archive(self, queue: str, flight: Flight) -> None:
