@@ -56,6 +56,12 @@ def unprivileged_account() -> Account | None:
     )
 
 
+def open_to_all(folder: Path) -> bool:
+    """Whether any user can walk down to the folder."""
+    folder = folder.resolve()
+    return all(step.stat().st_mode & 0o001 for step in (folder, *folder.parents))
+
+
 def reachable(programs: Path) -> Path:
     """The folder itself, or a copy for everybody where a parent folder is closed to others.
 
@@ -63,7 +69,7 @@ def reachable(programs: Path) -> Path:
     write the cache; hard links where possible, so the copy costs neither time nor space.
     """
     programs = programs.resolve()
-    if all(folder.stat().st_mode & 0o001 for folder in (programs, *programs.parents)):
+    if open_to_all(programs):
         return programs
     target = _SHARED_CACHE / f"postgres-{version(programs)}"
     if not target.exists():

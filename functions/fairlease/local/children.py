@@ -56,13 +56,15 @@ class Child:
         self._command = command
         self._process: subprocess.Popen[bytes] | None = None
         self._failure: OSError | None = None
+        self._thread: threading.Thread | None = None
         self._started = threading.Event()
         self._exited = threading.Event()
 
     def start(self) -> None:
         """Return once the process exists; raise OSError if it cannot be made."""
         name = f"child {self._command.program.name}"
-        threading.Thread(target=self._run, name=name, daemon=True).start()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
         self._started.wait()
         if self._failure is not None:
             raise self._failure
@@ -81,6 +83,10 @@ class Child:
 
     def stop(self, first: signal.Signals = signal.SIGTERM, grace_seconds: float = 10.0) -> None:
         """Ask, wait, then kill the whole group. Returns when nothing of it is left."""
+        if self._thread is None or self._thread.ident is None:
+            return
+        # A start that was interrupted may still be under way.
+        self._started.wait()
         if self._process is None:
             return
         with contextlib.suppress(ProcessLookupError):

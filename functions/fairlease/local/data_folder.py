@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairlease.errors import ConfigurationError
+from fairlease.local import socket_folder
 
 if TYPE_CHECKING:
     from fairlease.local.children import Account
@@ -27,11 +28,10 @@ _LOCK_RETRY_SECONDS = 0.05
 # Of postmaster.pid.
 _STATUS_LINE = 8
 _TEMPORARY_PREFIX = "fairlease-postgres-"
-_SOCKET_PREFIX = "fairlease-socket-"
 
 
 class DataFolder:
-    """Opened: the lock is ours. Every error is a ConfigurationError that names the folder."""
+    """Opened: the lock is ours. Raises OSError, and ConfigurationError where it is in use."""
 
     def __init__(self, path: Path | None) -> None:
         self.temporary = path is None
@@ -57,6 +57,10 @@ class DataFolder:
         return self.path / "server.log"
 
     @property
+    def socket_memory(self) -> Path:
+        return self.path / "socket_folder"
+
+    @property
     def lock_descriptor(self) -> int:
         if self._lock is None:
             raise RuntimeError("the data folder is not open")
@@ -71,17 +75,12 @@ class DataFolder:
             self.path.mkdir(parents=True, exist_ok=True)
             self._lock = _locked(self.path)
             self._remove_stale_pid_file()
-        except OSError as error:
-            self.close()
-            raise ConfigurationError(
-                f"cannot use the data folder {self.path}: {error.strerror}: "
-                "change its owner or name another"
-            ) from error
         except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
+        """Let go; a temporary folder is removed."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -105,13 +104,15 @@ class DataFolder:
         except FileNotFoundError:
             return None
 
-    def server_status(self) -> str:
-        """What a running server says of itself: `starting`, `ready`, `stopping`, or nothing yet."""
+    def is_ready(self, pid: int) -> bool:
+        """Whether the server `pid` says of itself that it accepts connections."""
         with contextlib.suppress(FileNotFoundError):
             lines = (self.cluster / "postmaster.pid").read_text().splitlines()
-            if len(lines) >= _STATUS_LINE:
-                return lines[_STATUS_LINE - 1].strip()
-        return ""
+            return len(lines) >= _STATUS_LINE and (lines[0], lines[_STATUS_LINE - 1].strip()) == (
+                str(pid),
+                "ready",
+            )
+        return False
 
     def password(self) -> str:
         """Made once, readable by the owner alone: other users of the machine share loopback."""
@@ -124,29 +125,6 @@ class DataFolder:
             stream.write(secrets.token_urlsafe(24))
         fresh.rename(file)
         return file.read_text()
-
-    def socket_folder(self, account: Account | None) -> Path:
-        """Short, whatever the data folder's length; remembered, so that kills leave at most one."""
-        memory = self.path / "socket_folder"
-        with contextlib.suppress(OSError):
-            known = Path(memory.read_text())
-            if known.is_dir() and known.stat().st_uid == (account.uid if account else os.geteuid()):
-                return known
-        folder = Path(tempfile.mkdtemp(prefix=_SOCKET_PREFIX))
-        if account is not None:
-            os.chown(folder, account.uid, account.gid)
-        memory.write_text(str(folder))
-        return folder
-
-    def remove_socket_folder(self) -> None:
-        memory = self.path / "socket_folder"
-        with contextlib.suppress(OSError):
-            folder = Path(memory.read_text())
-            if folder.parent == Path(tempfile.gettempdir()) and folder.name.startswith(
-                _SOCKET_PREFIX
-            ):
-                shutil.rmtree(folder, ignore_errors=True)
-            memory.unlink()
 
     def _remove_stale_pid_file(self) -> None:
         """Postgres believes a pid file whose number was reused by another of our processes."""
@@ -171,7 +149,7 @@ def sweep_abandoned() -> None:
                 continue
             abandoned = DataFolder(folder)
             abandoned._lock = _lock_at_once(folder)  # noqa: SLF001 - the same class
-            abandoned.remove_socket_folder()
+            socket_folder.remove(abandoned.socket_memory)
             abandoned.temporary = True
             abandoned.close()
 

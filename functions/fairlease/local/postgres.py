@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from fairlease.errors import ConfigurationError
 from fairlease.local import binaries as programs
+from fairlease.local import socket_folder
 from fairlease.local.children import Account, Child, Command
 from fairlease.local.data_folder import DataFolder
 
@@ -48,6 +49,7 @@ class LocalPostgres:
         binaries: Path | None = None,
         port: int | None = None,
     ) -> None:
+        self._data = data or tempfile.gettempdir()
         self._folder = DataFolder(data)
         self._settings = dict(settings or {})
         self._binaries = binaries
@@ -91,6 +93,12 @@ class LocalPostgres:
         try:
             self._folder.open()
             self._start()
+        except OSError as error:
+            self.stop()
+            raise ConfigurationError(
+                f"cannot use the data folder {self._data}: {error.strerror}: "
+                "change its owner or name another"
+            ) from error
         except BaseException:
             self.stop()
             raise
@@ -101,7 +109,7 @@ class LocalPostgres:
             self._server.stop(signal.SIGINT, _STOP_SECONDS)
             self._server = None
         if self._folder.is_open:
-            self._folder.remove_socket_folder()
+            socket_folder.remove(self._folder.socket_memory)
         self._folder.close()
 
     def _start(self) -> None:
@@ -122,7 +130,7 @@ class LocalPostgres:
         elif account is not None:
             owner = self._folder.cluster.stat()
             account = Account(owner.st_uid, owner.st_gid)
-        self._sockets = self._folder.socket_folder(account)
+        self._sockets = socket_folder.make(self._folder.socket_memory, account)
         self._launch(folder / "postgres", account)
 
     def _initialise(self, folder: Path, account: Account | None, major: int) -> None:
@@ -202,7 +210,7 @@ class LocalPostgres:
             return False
         deadline = time.monotonic() + _START_SECONDS  # noqa: TID251 - waits for a real process
         while self._server.wait(_POLL_SECONDS) is None:
-            if self._folder.server_status() == "ready":
+            if self._folder.is_ready(self._server.pid):
                 return True
             if time.monotonic() > deadline:  # noqa: TID251
                 raise ConfigurationError(
