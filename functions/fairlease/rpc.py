@@ -7,7 +7,7 @@ raises otherwise is the `RpcError` branch of `fairlease.errors`, and nothing els
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,6 +70,12 @@ class Rpc(Protocol):
         timeout_seconds: float,
     ) -> Sent:
         """Send all in one round trip. Repeatable only if every message has a key."""
+        ...
+
+    async def send_batch(
+        self, queue: str, bodies: Sequence[Any], delay_seconds: int = 0, *, timeout_seconds: float
+    ) -> list[int]:
+        """pgmq's own, at most 100 at a time, for a database without `send_messages`."""
         ...
 
     async def archive(self, queue: str, msg_id: int, *, timeout_seconds: float) -> bool:

@@ -93,7 +93,7 @@ class Drain:
         """Drain until there is nothing to do, no time, or no way."""
         setup = self.setup
         started = setup.clock.monotonic()
-        refill = bool(setup.knobs.org_slot_continuous_refill)
+        refill = setup.knobs.refills_continuously
         driver = continuous_refill if refill else batch_at_a_time
         left = setup.budget.claim_until - started
         setup.observe(RunStarted(setup.run_id, setup.queues, driver.__name__, left))

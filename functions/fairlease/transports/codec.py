@@ -196,6 +196,12 @@ def sent_of(value: Any) -> Sent:
     return Sent(tuple(value["ids"]), frozenset(value.get("existing") or ()))
 
 
+def ids_of(value: Any) -> list[int]:
+    if not isinstance(value, list) or not all(isinstance(item, int) for item in value):
+        raise unreadable("send_batch", value)
+    return value
+
+
 def boolean_of(function: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise unreadable(function, value)

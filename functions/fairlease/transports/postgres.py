@@ -115,6 +115,16 @@ class PostgresRpc:
         }
         return codec.sent_of(await self._value("send_messages", arguments, timeout_seconds))
 
+    async def send_batch(
+        self, queue: str, bodies: Sequence[Any], delay_seconds: int = 0, *, timeout_seconds: float
+    ) -> list[int]:
+        arguments = {
+            "queue_name": queue,
+            "messages": [Jsonb(body) for body in bodies],
+            "sleep_seconds": delay_seconds,
+        }
+        return codec.ids_of(await self._values("send_batch", arguments, timeout_seconds))
+
     async def archive(self, queue: str, msg_id: int, *, timeout_seconds: float) -> bool:
         arguments = {"queue_name": queue, "message_id": msg_id}
         return codec.boolean_of("archive", await self._value("archive", arguments, timeout_seconds))
@@ -127,6 +137,10 @@ class PostgresRpc:
     async def _value(self, function: str, arguments: Mapping[str, Any], seconds: float) -> Any:
         rows = await self._call(function, arguments, seconds, columns=sql.SQL("value"))
         return rows[0]["value"] if rows else None
+
+    async def _values(self, function: str, arguments: Mapping[str, Any], seconds: float) -> Any:
+        rows = await self._call(function, arguments, seconds, columns=sql.SQL("value"))
+        return [row["value"] for row in rows]
 
     async def _call(
         self,

@@ -123,6 +123,16 @@ class PostgrestRpc:
         }
         return codec.sent_of(await self._call("send_messages", arguments, timeout_seconds))
 
+    async def send_batch(
+        self, queue: str, bodies: Sequence[Any], delay_seconds: int = 0, *, timeout_seconds: float
+    ) -> list[int]:
+        arguments = {
+            "queue_name": queue,
+            "messages": list(bodies),
+            "sleep_seconds": delay_seconds,
+        }
+        return codec.ids_of(await self._call("send_batch", arguments, timeout_seconds))
+
     async def archive(self, queue: str, msg_id: int, *, timeout_seconds: float) -> bool:
         arguments = {"queue_name": queue, "message_id": msg_id}
         return codec.boolean_of("archive", await self._call("archive", arguments, timeout_seconds))
