@@ -49,6 +49,6 @@ def check_moments(durations: tuple[float, ...]) -> None:
 
 
 def mean_slowest_of(durations: tuple[float, ...], lanes: int) -> float:
-    """Mean seconds of the longest of each `lanes` consecutive durations; the last group is short."""
+    """Mean seconds of the longest of each `lanes` in a row; the last group may be short."""
     slowest = [max(durations[i : i + lanes]) for i in range(0, len(durations), lanes)]
     return sum(slowest) / len(slowest)

@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from fairlease.errors import ConfigurationError
 from fairlease.simulate.fixture import check_moments, load_durations, mean_slowest_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def test_the_fixture_has_the_moments_that_were_measured() -> None:
@@ -28,6 +33,8 @@ def test_another_order_is_refused_because_batches_would_cost_something_else() ->
         (lambda d: tuple(95.1 if x == 94.9 else x for x in d), "worst"),
     ],
 )
-def test_the_moment_that_is_off_is_named(change, named) -> None:
+def test_the_moment_that_is_off_is_named(
+    change: Callable[[tuple[float, ...]], tuple[float, ...]], named: str
+) -> None:
     with pytest.raises(ConfigurationError, match=named):
         check_moments(change(load_durations()))
