@@ -75,7 +75,7 @@ class Rpc(Protocol):
     async def send_batch(
         self, queue: str, bodies: Sequence[Any], delay_seconds: int = 0, *, timeout_seconds: float
     ) -> list[int]:
-        """pgmq's own, at most 100 at a time, for a database without `send_messages`."""
+        """The one of pgmq itself, at most 100 at a time, for a database without `send_messages`."""
         ...
 
     async def archive(self, queue: str, msg_id: int, *, timeout_seconds: float) -> bool:

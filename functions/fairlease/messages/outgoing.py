@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from fairlease.errors import InvalidInput
@@ -58,17 +57,19 @@ def check_json(value: Any, path: str = "$", depth: int = 0) -> None:
                 raise InvalidInput(f"{path}: {value} is not JSON; send null or text instead")
         case dict():
             for key, item in value.items():
-                if not isinstance(key, str):
-                    raise InvalidInput(f"{path}: the key {key!r} is no text; JSON keys are text")
-                check_text(key, f"{path} (key)")
+                _check_name(key, path)
                 check_json(item, f"{path}.{key}", depth + 1)
         case list() | tuple():
             for index, item in enumerate(value):
                 check_json(item, f"{path}[{index}]", depth + 1)
-        case Decimal():
-            raise InvalidInput(f"{path}: a Decimal is not JSON; send it as text")
         case _:
             raise InvalidInput(f"{path}: {type(value).__name__} is not JSON; convert it first")
+
+
+def _check_name(name: Any, path: str) -> None:
+    if not isinstance(name, str):
+        raise InvalidInput(f"{path}: the key {name!r} is no text; JSON keys are text")
+    check_text(name, f"{path} (key)")
 
 
 def check_text(text: str, path: str) -> None:
