@@ -64,6 +64,7 @@ class App:
         handlers: Mapping[str, Handler],
         function_knobs: Mapping[str, object] | None = None,
         *,
+        run_id: str | None = None,
         unbounded: bool = False,
     ) -> Drain:
         """One run, not started. `unbounded`: no isolate's wall clock is over this process."""
@@ -72,7 +73,7 @@ class App:
         if self._rpc is None:
             self._rpc = self.connect()
         setup = RunSetup(
-            run_id=uuid.uuid4().hex[:12],
+            run_id=run_id or uuid.uuid4().hex,
             name=name,
             queues=tuple(queues),
             handlers=handlers,
