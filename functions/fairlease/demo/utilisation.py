@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -52,9 +53,6 @@ def utilisation(series: Series, spans: Sequence[Span], n: int) -> float:
 def in_flight_seconds(series: Series, span: Span) -> float:
     """The area under the step function within the span."""
     area = 0.0
-    for (at, count), following in zip(series, [*series[1:], None], strict=True):
-        begin = max(at, span.start)
-        end = span.end if following is None else min(following[0], span.end)
-        if end > begin:
-            area += count * (end - begin)
+    for (at, count), (until, _) in pairwise([*series, (math.inf, 0)]):
+        area += count * max(0.0, min(until, span.end) - max(at, span.start))
     return area
