@@ -1,0 +1,123 @@
+"""The routes of the host: pokes behind the secret, and what a cluster asks about its health."""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from fairlease.host.readiness import Readiness
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from pydantic import SecretStr
+    from starlette.requests import Request
+    from starlette.types import Lifespan
+
+    from fairlease.host.functions import FunctionFolder
+    from fairlease.host.runs import Runs
+    from fairlease.settings import KnobIssue
+
+SECRET_HEADER = "x-edge-function-secret"  # noqa: S105 - its name
+BODY_LIMIT = 64 * 1024
+_ALL_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"]
+
+
+@dataclass(frozen=True, slots=True)
+class Surface:
+    """What the routes answer from."""
+
+    functions: Mapping[str, FunctionFolder]
+    secrets: Sequence[SecretStr]
+    runs: Runs
+    issues: Mapping[str, Sequence[KnobIssue]]
+    readiness: Callable[[], Awaitable[Readiness]]
+
+
+def build_app(surface: Surface, lifespan: Lifespan[Starlette] | None = None) -> Starlette:
+    """The ASGI application. Whoever has no secret learns nothing about the functions."""
+
+    async def poke(request: Request) -> JSONResponse:
+        return await _poke(surface, request)
+
+    async def healthz(_request: Request) -> JSONResponse:
+        return JSONResponse({"status": "ok"})
+
+    async def readyz(_request: Request) -> JSONResponse:
+        return await _readiness(surface)
+
+    app = Starlette(
+        routes=[
+            Route("/functions/v1/{name:path}", poke, methods=_ALL_METHODS),
+            Route("/healthz", healthz),
+            Route("/readyz", readyz),
+        ],
+        lifespan=lifespan,
+    )
+    app.router.redirect_slashes = False
+    return app
+
+
+async def _poke(surface: Surface, request: Request) -> JSONResponse:
+    if not _opens(surface.secrets, request):
+        return _refused(401, f"wrong or missing {SECRET_HEADER}")
+    name = request.path_params["name"]
+    folder = surface.functions.get(name)
+    if folder is None:
+        return _refused(404, f"no function {name[:60]!r} here")
+    if request.method != "POST":
+        return _refused(405, "poke a function with POST", {"allow": "POST"})
+    if await _is_too_large(request):
+        return _refused(413, f"a poke carries at most {BODY_LIMIT} bytes", {"connection": "close"})
+    if surface.runs.stopping:
+        return _refused(503, "this host is stopping; poke again", {"retry-after": "1"})
+    poked = surface.runs.poke(folder)
+    status = "accepted" if poked.started else "already_running"
+    return JSONResponse({"status": status, "run_id": poked.run_id}, status_code=202)
+
+
+def _opens(secrets: Sequence[SecretStr], request: Request) -> bool:
+    """Exactly one header, equal to one of the secrets; every one is compared, in constant time."""
+    given = [v for k, v in request.scope["headers"] if k == SECRET_HEADER.encode()]
+    if len(given) != 1:
+        return False
+    found = False
+    for secret in secrets:
+        found |= hmac.compare_digest(given[0], secret.get_secret_value().encode())
+    return found
+
+
+async def _is_too_large(request: Request) -> bool:
+    announced = request.headers.get("content-length", "0")
+    if announced.isdecimal() and int(announced[:20]) > BODY_LIMIT:
+        return True
+    size = 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > BODY_LIMIT:
+            return True
+    return False
+
+
+async def _readiness(surface: Surface) -> JSONResponse:
+    if surface.runs.stopping:
+        state = Readiness(problems=("this host is stopping",))
+    else:
+        state = await surface.readiness()
+    issues = {name: [i.as_json() for i in found] for name, found in surface.issues.items() if found}
+    body = {
+        "ready": not state.problems,
+        "problems": state.problems,
+        "notes": state.notes,
+        "knob_issues": issues,
+    }
+    return JSONResponse(body, status_code=503 if state.problems else 200)
+
+
+def _refused(status: int, why: str, headers: dict[str, Any] | None = None) -> JSONResponse:
+    return JSONResponse({"error": why}, status_code=status, headers=headers)

@@ -1,0 +1,107 @@
+"""The worker process: everything of an isolate, put together where it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fairlease.clock import SystemClock
+from fairlease.drain.budget import ISOLATE_STARTED_AT
+from fairlease.host.engine import Engine
+from fairlease.host.functions import FunctionFolder, discover
+from fairlease.host.isolate import (
+    CANCEL_BEFORE_KILL_SECONDS,
+    Watchdog,
+    ask_parent_for_successor,
+    on_stop_signal,
+    retire,
+)
+from fairlease.host.lifetime import Lifetime, lifetime_of
+from fairlease.host.runs import Runs
+from fairlease.host.web import Surface, build_app
+from fairlease.settings import KnobIssue, Required, load_settings
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+    from pathlib import Path
+
+    from starlette.applications import Starlette
+
+log = logging.getLogger("fairlease.host")
+
+
+@dataclass(slots=True)
+class Isolate:
+    """The parts of one isolate, from the start of its loop to its end."""
+
+    engine: Engine
+    runs: Runs
+    lifetime: Lifetime
+    clock: SystemClock
+
+    @asynccontextmanager
+    async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
+        loop = asyncio.get_running_loop()
+        end_at = ISOLATE_STARTED_AT + self.lifetime.lifetime_seconds
+        Watchdog(self.clock, end_at, self.lifetime.grace_seconds).start()
+        on_stop_signal(loop, self.stop)
+        retirement = asyncio.create_task(
+            retire(self.lifetime, self.clock, lambda: self.runs.idle, ask_parent_for_successor)
+        )
+        try:
+            yield
+        finally:
+            retirement.cancel()
+            self.stop()
+            await self.runs.until_idle()
+            await self.engine.aclose()
+
+    def stop(self) -> None:
+        """Begin nothing new, and end what is in flight before the server would kill it."""
+        if self.runs.stopping:
+            return
+        self.runs.stop()
+        patience = max(0.0, self.lifetime.grace_seconds - CANCEL_BEFORE_KILL_SECONDS)
+        asyncio.get_running_loop().call_later(patience, self.runs.cancel_handlers)
+
+
+def load(folders: Sequence[Path]) -> Starlette:
+    """The ASGI application of this process. Raises `ConfigurationError`."""
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format=_LOG_FORMAT)
+    environ = dict(os.environ)
+    functions = discover(folders)
+    settings = load_settings(environ)
+    lifetime, issues = lifetime_of(settings.knobs, environ)
+    engine = Engine(environ, functions)
+    runs = Runs(engine.new_run)
+    isolate = Isolate(engine, runs, lifetime, SystemClock())
+    surface = Surface(
+        functions=functions,
+        secrets=Required(environ).function_secrets(),
+        runs=runs,
+        issues=_all_issues([*settings.issues, *issues], functions, environ),
+        readiness=engine.readiness,
+    )
+    return build_app(surface, isolate.lifespan)
+
+
+_LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+def _all_issues(
+    of_host: list[KnobIssue], functions: Mapping[str, FunctionFolder], environ: Mapping[str, str]
+) -> dict[str, list[KnobIssue]]:
+    """By function, each said once; those of the environment stand under `host`."""
+    said = {"host": of_host}
+    for function in functions.values():
+        own = function.settings(environ).issues
+        said[function.name] = [issue for issue in own if issue not in of_host]
+    for where, issues in said.items():
+        for issue in issues:
+            log.warning("knob issue: %s", issue.message, extra={"where": where})
+    return said
