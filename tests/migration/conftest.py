@@ -2,10 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import psycopg
 import pytest
-
-from fairlease.local.bootstrap import install_pgmq
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,11 +17,9 @@ FILES = {
 
 
 @pytest.fixture
-def empty(bare_database: str) -> str:
+def empty(pgmq_database: str) -> str:
     """URL of a database with pgmq and nothing of ours."""
-    with psycopg.connect(bare_database) as session:
-        install_pgmq(session)
-    return bare_database
+    return pgmq_database
 
 
 @pytest.fixture

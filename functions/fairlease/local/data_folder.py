@@ -33,8 +33,9 @@ _TEMPORARY_PREFIX = "fairlease-postgres-"
 class DataFolder:
     """Opened: the lock is ours. Raises OSError, and ConfigurationError where it is in use."""
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, parent: Path | None = None) -> None:
         self.temporary = path is None
+        self._parent = parent or Path(tempfile.gettempdir())
         self._path = path.absolute() if path else None
         self._lock: int | None = None
 
@@ -68,8 +69,8 @@ class DataFolder:
 
     def open(self) -> None:
         if self.temporary:
-            sweep_abandoned()
-            self._path = Path(tempfile.mkdtemp(prefix=_TEMPORARY_PREFIX))
+            sweep_abandoned(self._parent)
+            self._path = Path(tempfile.mkdtemp(prefix=_TEMPORARY_PREFIX, dir=self._parent))
         try:
             _refuse_a_cluster(self.path)
             self.path.mkdir(parents=True, exist_ok=True)
@@ -140,9 +141,9 @@ class DataFolder:
             file.unlink()
 
 
-def sweep_abandoned() -> None:
+def sweep_abandoned(parent: Path) -> None:
     """Remove temporary folders whose owner was killed."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_TEMPORARY_PREFIX}*"):
+    for folder in parent.glob(f"{_TEMPORARY_PREFIX}*"):
         with contextlib.suppress(OSError):
             # Without a cluster it may be one that is only being made.
             if folder.stat().st_uid != os.geteuid() or not any(folder.glob("cluster*")):

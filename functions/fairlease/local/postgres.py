@@ -37,9 +37,9 @@ _LOG_TAIL_LINES = 3
 class LocalPostgres:
     """A server on 127.0.0.1 and on a Unix socket, with a password.
 
-    `data` None: a temporary folder that `stop` removes. `port` None: a free one. `settings` are
-    server settings by name. Works as root (the server runs as `postgres` or `nobody`) and as
-    anybody else. On Linux the server stops within moments of its owner's death.
+    `data` None: a temporary folder in `temporary_parent` that `stop` removes. `port` None: a free
+    one. `settings` are server settings by name. Works as root (the server runs as `postgres` or
+    `nobody`) and as anybody else. On Linux the server stops within moments of its owner's death.
     """
 
     def __init__(
@@ -48,9 +48,10 @@ class LocalPostgres:
         settings: Mapping[str, str] | None = None,
         binaries: Path | None = None,
         port: int | None = None,
+        temporary_parent: Path | None = None,
     ) -> None:
-        self._data = data or tempfile.gettempdir()
-        self._folder = DataFolder(data)
+        self._data = data or temporary_parent or tempfile.gettempdir()
+        self._folder = DataFolder(data, temporary_parent)
         self._settings = dict(settings or {})
         self._binaries = binaries
         self._asked_port = port
