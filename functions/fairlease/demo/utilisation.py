@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def resident(samples: Sequence[Sample], org: str) -> list[Span]:
     """When the org's slot is held and it has visible work: the time that could be used."""
     return [
         Span(before.at, after.at)
-        for before, after in itertools.pairwise(samples)
+        for before, after in pairwise(samples)
         if before.slots.get(org, 0) > 0 and before.waiting.get(org, 0) > 0
     ]
 
