@@ -6,8 +6,9 @@ To follow one message, read `host.web` (poke), then `drain.run`, `drain.claim`, 
 
 from __future__ import annotations
 
+from fairlease.errors import ConfigurationError
 from fairlease.messages.context import Context
 from fairlease.messages.registry import Worker
 from fairlease.messages.verdicts import Dead, RateLimited, Retry, Snooze
 
-__all__ = ["Context", "Dead", "RateLimited", "Retry", "Snooze", "Worker"]
+__all__ = ["ConfigurationError", "Context", "Dead", "RateLimited", "Retry", "Snooze", "Worker"]
