@@ -6,13 +6,16 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from fairlease import ConfigurationError, Context, Retry, Worker
-from github_worker import access, connection, repositories
+from github_worker import access, archive, connection, fan_out, repositories, teams
 from github_worker.client import OrgApi, require_own
 from github_worker.payloads import (
+    ArchiveRepoAndLock,
     CreateRepo,
+    FixAssignmentRepoPermissions,
     OrgArguments,
     RepositoryArguments,
     SyncRepoPermissions,
+    SyncTeam,
 )
 
 if TYPE_CHECKING:
@@ -22,6 +25,8 @@ worker = Worker()
 
 RETRY = Retry(max_attempts=10, base=30, cap=3600)
 
+# For the host: what fans out needs a way to send, and connections want to be closed.
+send_with = fan_out.send_with
 close = connection.close
 
 
@@ -49,6 +54,36 @@ async def sync_repo_permissions(args: SyncRepoPermissions, ctx: Context) -> None
             )
         access.require_teams(api, absent)
         access.require_known(unknown)
+
+
+@worker.handler("sync_student_team", retry=RETRY)
+async def sync_student_team(args: SyncTeam, ctx: Context) -> None:
+    """Make the members of a secret team those of the message."""
+    async with _api(args, ctx) as api:
+        access.require_known(await teams.sync(api, args, teams.STUDENTS))
+
+
+@worker.handler("sync_staff_team", retry=RETRY)
+async def sync_staff_team(args: SyncTeam, ctx: Context) -> None:
+    """Make the maintainers of a visible team those of the message."""
+    async with _api(args, ctx) as api:
+        access.require_known(await teams.sync(api, args, teams.STAFF))
+
+
+@worker.handler("archive_repo_and_lock", retry=RETRY)
+async def archive_repo_and_lock(args: ArchiveRepoAndLock, ctx: Context) -> None:
+    """Take write access, lock the default branch, archive."""
+    async with _api(args, ctx) as api:
+        found = await repositories.require(api, args)
+        if not found.get("archived"):
+            await archive.archive_and_lock(api, args.name, str(found["default_branch"]))
+
+
+@worker.handler("fix_assignment_repo_permissions", retry=RETRY)
+async def fix_assignment_repo_permissions(args: FixAssignmentRepoPermissions, ctx: Context) -> None:
+    """Fan out: one `sync_repo_permissions` for every repository of an assignment."""
+    async with _api(args, ctx) as api:
+        await fan_out.fix_permissions(api, args)
 
 
 @asynccontextmanager

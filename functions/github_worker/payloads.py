@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
-    Field,
     StringConstraints,
     field_validator,
     model_validator,
@@ -101,8 +100,8 @@ class RepositoryPermissions(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    collaborators: Table = Field(default_factory=dict)
-    teams: Table = Field(default_factory=dict)
+    collaborators: Table | None = None
+    teams: Table | None = None
 
 
 class FixAssignmentRepoPermissions(OrgArguments):
@@ -113,6 +112,14 @@ class FixAssignmentRepoPermissions(OrgArguments):
     collaborators: Table | None = None
     teams: Table | None = None
     remove_others: bool = False
+
+    @field_validator("repositories")
+    @classmethod
+    def _each_once(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
+        names = {name.rpartition("/")[2].lower() for name in value or {}}
+        if len(names) != len(value or {}):
+            raise ValueError("a repository stands here twice; keep one")
+        return value
 
     @model_validator(mode="after")
     def _one_of_two(self) -> FixAssignmentRepoPermissions:
