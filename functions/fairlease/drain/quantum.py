@@ -14,6 +14,7 @@ class Quantum:
 
     refills: int
     n: int
+    longest_stretch: int = LONGEST_STRETCH
     stretch: int = 1
     taken: int = 0
     streamed: tuple[str, str] | None = None
@@ -31,6 +32,6 @@ class Quantum:
         if self.streamed != (queue, org):
             self.stretch = 1
         elif self.remaining == 0:
-            self.stretch = min(LONGEST_STRETCH, self.stretch * 2)
+            self.stretch = min(self.longest_stretch, self.stretch * 2)
         self.streamed = (queue, org)
         self.taken = 0
