@@ -1,0 +1,44 @@
+-- The two schemas, and the clock that every function asks.
+select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('fairlease.migrations', 0));
+
+do $$
+declare
+  v_version text := (select extversion from pg_catalog.pg_extension where extname = 'pgmq');
+begin
+  if pg_catalog.to_regclass('pgmq.meta') is null then
+    raise exception 'this database has no pgmq: run "create extension pgmq" '
+      '(on Supabase: Integrations, Queues), or install its SQL where there is no extension';
+  end if;
+  if v_version ~ '^\d+(\.\d+)*$'
+    and pg_catalog.string_to_array(v_version, '.')::int[] < array[1, 4, 4]
+  then
+    raise exception 'pgmq % is too old, fairlease needs 1.4.4 or later: '
+      'run "alter extension pgmq update"', v_version;
+  end if;
+end;
+$$;
+
+create schema if not exists fairlease;
+revoke all on schema fairlease from public;
+
+do $$
+begin
+  if pg_catalog.to_regnamespace('pgmq_public') is null then
+    create schema pgmq_public;
+  end if;
+  if pg_catalog.to_regrole('service_role') is not null then
+    grant usage on schema pgmq_public to service_role;
+  end if;
+end;
+$$;
+
+-- Tests replace this function, which only its owner can, and so move time for every session.
+create or replace function fairlease.now_()
+returns timestamptz
+language sql volatile parallel safe
+set search_path = ''
+as $$ select pg_catalog.clock_timestamp() $$;
+
+revoke all on function fairlease.now_() from public;
+
+notify pgrst, 'reload schema';

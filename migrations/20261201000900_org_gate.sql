@@ -1,0 +1,184 @@
+-- Whether an org may run: slots, pause, rate, circuit; and the locks that make the answer hold.
+select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('fairlease.migrations', 0));
+
+create or replace function fairlease.milliseconds(p_interval interval)
+returns bigint
+language sql immutable parallel safe
+set search_path = ''
+as $$ select greatest(0, ceil(extract(epoch from p_interval) * 1000))::bigint $$;
+
+-- GCRA in exact arithmetic: time is measured in seconds times the rate, so one start is 60 whatever
+-- the rate, and nothing is ever rounded.
+create or replace function fairlease.tokens(p_limits fairlease.org_limits, p_now timestamptz)
+returns numeric
+language sql immutable parallel safe
+set search_path = ''
+as $$
+  select (v.now + 60 * p_limits.burst - greatest(v.tat, v.now)) / 60
+  from (
+    select extract(epoch from p_now) * p_limits.starts_per_minute as now,
+      case
+        when p_limits.tat_rate = p_limits.starts_per_minute then p_limits.tat
+        else p_limits.tat / p_limits.tat_rate * p_limits.starts_per_minute
+      end as tat
+  ) v
+$$;
+
+create or replace function fairlease.org_gate(p_org text, p_ask fairlease.claim_ask)
+returns fairlease.gate
+language plpgsql volatile
+set search_path = ''
+as $$
+declare
+  v_limits fairlease.org_limits;
+  v_circuit fairlease.circuits;
+  v_tokens numeric;
+  v_gate fairlease.gate;
+begin
+  select * into v_limits from fairlease.org_limits l where l.org = p_org;
+  select * into v_circuit from fairlease.circuits c where c.org = p_org;
+  select count(*) into v_gate.others
+  from fairlease.seats s
+  where s.org = p_org and s.expires_at > p_ask.asked_at and s.holder <> p_ask.holder;
+  v_gate.org := p_org;
+  v_gate.org_cap := coalesce(v_limits.max_per_org, p_ask.max_per_org);
+  v_gate.room := p_ask.n;
+  v_gate.half_open := coalesce(v_circuit.open_until <= p_ask.asked_at, false);
+  v_gate.guarded := v_gate.half_open or v_limits.starts_per_minute is not null;
+  if v_limits.paused then
+    v_gate.cause := 'paused';
+  elsif v_circuit.open_until > p_ask.asked_at then
+    v_gate.cause := 'circuit';
+    v_gate.retry_after_ms := fairlease.milliseconds(v_circuit.open_until - p_ask.asked_at);
+  elsif v_gate.half_open and v_circuit.probe_until > p_ask.asked_at then
+    v_gate.cause := 'circuit';
+    v_gate.retry_after_ms := fairlease.milliseconds(v_circuit.probe_until - p_ask.asked_at);
+  elsif not fairlease.fits_org(p_ask, v_gate) then
+    v_gate.cause := 'org_limit';
+  elsif v_limits.starts_per_minute is not null then
+    v_tokens := fairlease.tokens(v_limits, p_ask.asked_at);
+    v_gate.room := least(v_gate.room, floor(v_tokens));
+    if v_gate.room < 1 then
+      v_gate.cause := 'tokens';
+      v_gate.retry_after_ms := ceil((1 - v_tokens) * 60000 / v_limits.starts_per_minute);
+    end if;
+  end if;
+  if v_gate.half_open then
+    v_gate.room := least(v_gate.room, 1);
+  end if;
+  return v_gate;
+end;
+$$;
+
+-- A holder stays within the cap where its ordinal does; above it a pinned one drains.
+create or replace function fairlease.fits_org(p_ask fairlease.claim_ask, p_gate fairlease.gate)
+returns boolean
+language plpgsql immutable parallel safe
+set search_path = ''
+as $$
+begin
+  return case
+    when p_ask.own_org = p_gate.org and p_ask.own_ordinal <= p_gate.org_cap then true
+    when p_ask.own_org = p_gate.org and p_ask.pinned then false
+    else p_gate.others < p_gate.org_cap
+  end;
+end;
+$$;
+
+-- The lock under which an org's ordinals are given out. Tries; or waits, for 50 ms at most.
+create or replace function fairlease.lock_ordinals(p_org text, p_wait boolean)
+returns boolean
+language plpgsql volatile
+set search_path = ''
+as $$
+begin
+  if p_wait then
+    return fairlease.await_ordinals(p_org);
+  end if;
+  return pg_try_advisory_xact_lock(hashtextextended(p_org, 1733));
+end;
+$$;
+
+create or replace function fairlease.await_ordinals(p_org text)
+returns boolean
+language plpgsql volatile
+set search_path = ''
+set lock_timeout = '50ms'
+as $$
+begin
+  perform pg_advisory_xact_lock(hashtextextended(p_org, 1733));
+  return true;
+exception when lock_not_available or deadlock_detected then
+  return false;
+end;
+$$;
+
+-- The rows that charge a start: limits, then circuit. False if busy and not to be waited for.
+create or replace function fairlease.lock_org(p_org text, p_wait boolean)
+returns boolean
+language plpgsql volatile
+set search_path = ''
+as $$
+declare
+  v_rows int;
+  v_locked int;
+begin
+  if p_wait then
+    perform from fairlease.org_limits l where l.org = p_org for update;
+    perform from fairlease.circuits c where c.org = p_org for update;
+    return true;
+  end if;
+  select count(*) into v_rows from (
+    select from fairlease.org_limits l where l.org = p_org
+    union all
+    select from fairlease.circuits c where c.org = p_org
+  ) r;
+  perform from fairlease.org_limits l where l.org = p_org for update skip locked;
+  get diagnostics v_locked = row_count;
+  v_rows := v_rows - v_locked;
+  perform from fairlease.circuits c where c.org = p_org for update skip locked;
+  get diagnostics v_locked = row_count;
+  return v_rows <= v_locked;
+end;
+$$;
+
+-- Book the starts of an org whose rows are locked; a half-open circuit books the one that decides.
+create or replace function fairlease.charge_org(
+  p_ask fairlease.claim_ask, p_gate fairlease.gate, p_messages fairlease.delivery[]
+)
+returns void
+language plpgsql volatile
+set search_path = ''
+as $$
+begin
+  update fairlease.org_limits l
+  set tat = greatest(
+      extract(epoch from p_ask.asked_at) * l.starts_per_minute,
+      case
+        when l.tat_rate = l.starts_per_minute then l.tat
+        else l.tat / l.tat_rate * l.starts_per_minute
+      end
+    ) + 60 * cardinality(p_messages),
+    tat_rate = l.starts_per_minute
+  where l.org = p_gate.org and l.starts_per_minute is not null;
+  if p_gate.half_open then
+    update fairlease.circuits c
+    set probe_queue = p_ask.queue, probe_id = p_messages[1].msg_id,
+      probe_ct = p_messages[1].read_ct, probe_until = p_messages[1].vt
+    where c.org = p_gate.org;
+  end if;
+end;
+$$;
+
+revoke all on function
+  fairlease.milliseconds(interval),
+  fairlease.tokens(fairlease.org_limits, timestamptz),
+  fairlease.org_gate(text, fairlease.claim_ask),
+  fairlease.fits_org(fairlease.claim_ask, fairlease.gate),
+  fairlease.lock_ordinals(text, boolean),
+  fairlease.await_ordinals(text),
+  fairlease.lock_org(text, boolean),
+  fairlease.charge_org(fairlease.claim_ask, fairlease.gate, fairlease.delivery[])
+from public;
+
+notify pgrst, 'reload schema';

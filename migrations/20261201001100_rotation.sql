@@ -1,0 +1,149 @@
+-- Whose turn it is: fewest slots held by others first; among equals in byte order after the
+-- queue's cursor. The alphabet from its top would starve the end of it.
+select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('fairlease.migrations', 0));
+
+create or replace function fairlease.move_cursor(p_queue text, p_org text)
+returns void
+language plpgsql volatile
+set search_path = ''
+as $$
+begin
+  -- Written last and never waited for: another claim's word on the cursor is as good as ours.
+  perform from fairlease.cursors c where c.queue = p_queue and c.org <> p_org
+    for update skip locked;
+  if found then
+    update fairlease.cursors c set org = p_org where c.queue = p_queue;
+  end if;
+end;
+$$;
+
+create or replace function fairlease.start_rotation(p_queue text)
+returns fairlease.rotation
+language plpgsql volatile
+set search_path = ''
+as $$
+declare
+  v_at fairlease.rotation;
+begin
+  select c.org into v_at.start_org from fairlease.cursors c where c.queue = p_queue;
+  v_at.start_org := coalesce(v_at.start_org, '');
+  v_at.at_org := v_at.start_org;
+  v_at.wrapped := false;
+  v_at.complete := false;
+  -- However many orgs are paused or at their cap, a claim looks at no more than these.
+  v_at.probes_left := 64;
+  v_at.found := '{}';
+  return v_at;
+end;
+$$;
+
+-- Take the best of the orgs found so far off the list: null where there is none.
+create or replace function fairlease.pick_org(inout p_at fairlease.rotation, out p_picked text)
+language plpgsql immutable
+set search_path = ''
+as $$
+begin
+  select f.org into p_picked
+  from unnest(p_at.found) with ordinality
+    as f (org, cause, retry_after_ms, org_cap, others, room, guarded, half_open, place)
+  order by f.others, f.place
+  limit 1;
+  p_at.found := array(select f from unnest(p_at.found) f where f.org <> p_picked);
+end;
+$$;
+
+-- Orgs are tried without waiting; the first that was busy is waited for when there is no other.
+create or replace function fairlease.rotate(p_ask fairlease.claim_ask, p_oldest text)
+returns fairlease.claim_answer
+language plpgsql volatile
+set search_path = ''
+as $$
+declare
+  v_at fairlease.rotation := fairlease.start_rotation(p_ask.queue);
+  v_answer fairlease.claim_answer := fairlease.refusal('no_demand', null);
+  v_picked record;
+  v_org text;
+  v_busy text;
+  v_tried text[] := '{}';
+begin
+  loop
+    v_at := fairlease.walk(p_ask, v_at);
+    v_picked := fairlease.pick_org(v_at);
+    v_at := v_picked.p_at;
+    -- Where the walk met only orgs that wait or may not run, the oldest message names one more.
+    v_org := coalesce(v_picked.p_picked, p_oldest);
+    exit when v_org = any (v_tried);
+    v_tried := array_append(v_tried, v_org);
+    v_answer := fairlease.serve_org(p_ask, v_org, false);
+    exit when v_answer.status = 'claimed';
+    if v_answer.cause = 'locked' then
+      v_busy := coalesce(v_busy, v_org);
+    elsif v_answer.status = 'org_capacity' then
+      v_at := fairlease.note_cause(v_at, v_answer.cause, v_answer.retry_after_ms);
+    end if;
+  end loop;
+  if v_answer.status <> 'claimed' and v_busy is not null and p_ask.may_wait then
+    v_org := v_busy;
+    v_answer := fairlease.serve_org(p_ask, v_busy, true);
+  end if;
+  return fairlease.end_rotation(p_ask, v_at, v_answer, case
+    when v_picked.p_picked is null and v_org = p_oldest then v_at.at_org else v_org
+  end, v_busy is not null);
+end;
+$$;
+
+create or replace function fairlease.walk(p_ask fairlease.claim_ask, p_at fairlease.rotation)
+returns fairlease.rotation
+language plpgsql volatile
+set search_path = ''
+as $$
+begin
+  if not p_at.complete and p_at.probes_left > 0 then
+    execute format('select * from fairlease.q%s_probe($1, $2)', p_ask.queue_id)
+      into p_at using p_ask, p_at;
+  end if;
+  return p_at;
+end;
+$$;
+
+-- Leave the cursor where the next round shall begin: at the org that was served, or past all that
+-- were looked at. A round without success says why: somebody held what could have been served; or
+-- not all were looked at; or nobody may run; or the messages went meanwhile.
+create or replace function fairlease.end_rotation(
+  p_ask fairlease.claim_ask, p_at fairlease.rotation, p_answer fairlease.claim_answer,
+  p_served text, p_locked boolean
+)
+returns fairlease.claim_answer
+language plpgsql volatile
+set search_path = ''
+as $$
+begin
+  if p_answer.status = 'claimed' then
+    perform fairlease.move_cursor(p_ask.queue, p_served);
+    return p_answer;
+  end if;
+  if not p_at.complete then
+    perform fairlease.move_cursor(p_ask.queue, p_at.at_org);
+  end if;
+  return case
+    when p_locked then fairlease.refusal('no_capacity', 'locked')
+    when not p_at.complete then fairlease.refusal('org_capacity', 'probing', 0)
+    when p_at.cause is not null
+    then fairlease.refusal('org_capacity', p_at.cause, p_at.retry_after_ms)
+    else fairlease.refusal('no_demand', null)
+  end;
+end;
+$$;
+
+revoke all on function
+  fairlease.move_cursor(text, text),
+  fairlease.start_rotation(text),
+  fairlease.pick_org(fairlease.rotation),
+  fairlease.rotate(fairlease.claim_ask, text),
+  fairlease.walk(fairlease.claim_ask, fairlease.rotation),
+  fairlease.end_rotation(
+    fairlease.claim_ask, fairlease.rotation, fairlease.claim_answer, text, boolean
+  )
+from public;
+
+notify pgrst, 'reload schema';

@@ -1,0 +1,114 @@
+-- Serving one org: its ordinal, its rate and circuit, its messages, the slot.
+select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('fairlease.migrations', 0));
+
+create or replace function fairlease.refusal(
+  p_status text, p_cause text, p_retry_after_ms bigint default null
+)
+returns fairlease.claim_answer
+language plpgsql immutable parallel safe
+set search_path = ''
+as $$
+begin
+  return row(p_status, p_cause, p_retry_after_ms, null, null)::fairlease.claim_answer;
+end;
+$$;
+
+-- Make an org ready. A holder that stays where it is takes no lock, so that two holders of one org
+-- may top up in the same instant; only a rate or a half-open circuit is charged one by one.
+create or replace function fairlease.hold_org(
+  p_ask fairlease.claim_ask, p_org text, p_wait boolean
+)
+returns fairlease.hold
+language plpgsql volatile
+set search_path = ''
+as $$
+declare
+  v_hold fairlease.hold;
+  v_gate fairlease.gate := fairlease.org_gate(p_org, p_ask);
+  v_ordinal int := case when p_ask.own_org = p_org then p_ask.own_ordinal end;
+  v_stays boolean := coalesce(v_ordinal <= v_gate.org_cap, false);
+begin
+  if v_gate.cause is null and not v_stays then
+    if fairlease.lock_ordinals(p_org, p_wait) then
+      v_gate := fairlease.org_gate(p_org, p_ask);
+    else
+      v_gate.cause := 'locked';
+    end if;
+  end if;
+  if v_gate.cause is null and v_gate.guarded then
+    if fairlease.lock_org(p_org, p_wait) then
+      v_gate := fairlease.org_gate(p_org, p_ask);
+    else
+      v_gate.cause := 'locked';
+    end if;
+  end if;
+  if v_gate.cause is null and not v_stays then
+    v_ordinal := fairlease.take_ordinal(p_ask, p_org, v_gate.org_cap);
+    if v_ordinal is null then
+      v_gate.cause := 'locked';
+    end if;
+  end if;
+  v_hold.gate := v_gate;
+  v_hold.ordinal := v_ordinal;
+  v_hold.cause := v_gate.cause;
+  return v_hold;
+end;
+$$;
+
+-- Status `claimed`, `org_capacity`, `no_demand` (its messages went meanwhile) or `no_capacity` with
+-- cause `locked`.
+create or replace function fairlease.serve_org(
+  p_ask fairlease.claim_ask, p_org text, p_wait boolean
+)
+returns fairlease.claim_answer
+language plpgsql volatile
+set search_path = ''
+as $$
+declare
+  v_hold fairlease.hold := fairlease.hold_org(p_ask, p_org, p_wait);
+  v_gate fairlease.gate := v_hold.gate;
+  v_messages fairlease.delivery[];
+begin
+  if v_hold.cause = 'locked' then
+    return fairlease.refusal('no_capacity', 'locked');
+  elsif v_hold.cause is not null then
+    return fairlease.refusal('org_capacity', v_hold.cause, v_gate.retry_after_ms);
+  end if;
+  execute format('select fairlease.q%s_read($1, $2, $3, $4)', p_ask.queue_id)
+    into v_messages using p_org, v_gate.room, p_ask.sleep_seconds, p_ask.asked_at;
+  if v_messages is null then
+    return case
+      when fairlease.org_is_visible(p_ask, p_org) then fairlease.refusal('no_capacity', 'locked')
+      else fairlease.refusal('no_demand', null)
+    end;
+  end if;
+  perform fairlease.seat_holder(p_ask, p_org, v_hold.ordinal);
+  if v_gate.guarded then
+    perform fairlease.charge_org(p_ask, v_gate, v_messages);
+  end if;
+  return row('claimed', null, null, p_org, v_messages)::fairlease.claim_answer;
+end;
+$$;
+
+create or replace function fairlease.org_is_visible(p_ask fairlease.claim_ask, p_org text)
+returns boolean
+language plpgsql volatile
+set search_path = ''
+as $$
+declare
+  v_visible boolean;
+begin
+  execute format('select fairlease.q%s_visible($1, $2)', p_ask.queue_id)
+    into v_visible using p_org, p_ask.asked_at;
+  return v_visible;
+end;
+$$;
+
+revoke all on function
+  fairlease.refusal(text, text, bigint),
+  fairlease.hold_org(fairlease.claim_ask, text, boolean),
+  fairlease.serve_org(fairlease.claim_ask, text, boolean),
+  fairlease.org_is_visible(fairlease.claim_ask, text)
+from public;
+
+notify pgrst, 'reload schema';

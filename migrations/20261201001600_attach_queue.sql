@@ -1,0 +1,209 @@
+-- Making a pgmq queue one that fairlease serves.
+select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('fairlease.migrations', 0));
+
+-- Raises unless every name derived from the queue's is legal, whole and its own: the tables
+-- q_<name> and a_<name>, their sequence and indexes, and names of up to 63 bytes with pgmq's longest
+-- prefix. pgmq lower-cases table names, so letters outside ASCII would depend on the locale.
+create or replace function fairlease.check_queue_name(p_queue text)
+returns void
+language plpgsql stable
+set search_path = ''
+as $$
+begin
+  if p_queue is null or p_queue !~ '^[A-Za-z0-9_]+(-[A-Za-z0-9_]+)*$' then
+    raise exception 'queue_name % is not allowed: use letters, digits, _ and single hyphens '
+      'between them', coalesce(quote_literal(left(p_queue, 80)), 'null');
+  elsif octet_length(p_queue) > 47 then
+    raise exception 'queue_name % has % bytes: use at most 47', quote_literal(left(p_queue, 80)),
+      octet_length(p_queue);
+  elsif lower(p_queue collate "C") ~ '_(msg_id_seq\d*|vt_idx\d*|pkey\d*|default)$' then
+    raise exception 'queue_name % ends like an index or sequence of another queue: choose another '
+      'ending', quote_literal(p_queue);
+  end if;
+end;
+$$;
+
+create or replace function fairlease.column_exists(p_table text, p_column text)
+returns boolean
+language sql stable
+set search_path = ''
+as $$
+  select exists (
+    select from pg_catalog.pg_attribute a
+    join pg_catalog.pg_class c on c.oid = a.attrelid
+    where c.relnamespace = 'pgmq'::regnamespace and c.relname = p_table
+      and a.attname = p_column and a.attnum > 0 and not a.attisdropped
+  )
+$$;
+
+-- Create the queue where pgmq does not have it; raise where its tables cannot be served.
+create or replace function fairlease.ensure_queue(p_queue text)
+returns void
+language plpgsql
+set search_path = ''
+as $$
+declare
+  v_table text := lower(('q_' || p_queue) collate "C");
+  v_other text;
+begin
+  select m.queue_name into v_other
+  from pgmq.meta m
+  where lower(m.queue_name collate "C") = lower(p_queue collate "C") and m.queue_name <> p_queue;
+  if found then
+    raise exception 'queue_name % would share the table pgmq.% with queue %: use that name',
+      quote_literal(p_queue), v_table, quote_literal(v_other);
+  end if;
+  if not exists (select from pgmq.meta m where m.queue_name = p_queue) then
+    if to_regclass(format('pgmq.%I', v_table)) is not null then
+      raise exception 'queue_name %: pgmq.% exists and is no queue: rename one of them',
+        quote_literal(p_queue), v_table;
+    end if;
+    perform pgmq.create(p_queue);
+  end if;
+  if exists (select from pgmq.meta m where m.queue_name = p_queue and m.is_partitioned)
+    or exists (
+      select from pg_catalog.pg_class c
+      where c.oid = to_regclass(format('pgmq.%I', v_table)) and c.relkind <> 'r'
+    )
+  then
+    raise exception 'queue % is partitioned, which fairlease does not serve: move its messages to '
+      'a plain queue', quote_literal(p_queue);
+  end if;
+  if to_regclass(format('pgmq.%I', v_table)) is null then
+    raise exception 'queue % has no table pgmq.%: drop the queue and create it again',
+      quote_literal(p_queue), v_table;
+  end if;
+end;
+$$;
+
+-- The registry's row as the tables are now.
+create or replace function fairlease.register_queue(p_queue text)
+returns fairlease.queues
+language plpgsql
+set search_path = ''
+as $$
+declare
+  v_table text := lower(('q_' || p_queue) collate "C");
+  v_row fairlease.queues;
+begin
+  insert into fairlease.queues as q (
+    queue, table_name, archive_name, has_headers, has_last_read_at, is_unlogged
+  )
+  select p_queue, v_table, lower(('a_' || p_queue) collate "C"),
+    fairlease.column_exists(v_table, 'headers'), fairlease.column_exists(v_table, 'last_read_at'),
+    c.relpersistence = 'u'
+  from pg_catalog.pg_class c
+  where c.oid = to_regclass(format('pgmq.%I', v_table))
+  on conflict (queue) do update set
+    has_headers = excluded.has_headers, has_last_read_at = excluded.has_last_read_at,
+    is_unlogged = excluded.is_unlogged, attached_at = pg_catalog.now()
+  returning * into v_row;
+  insert into fairlease.cursors (queue) values (p_queue) on conflict do nothing;
+  return v_row;
+end;
+$$;
+
+-- The index names come from the queue's number: no name is ever cut to another's.
+create or replace function fairlease.index_queue(p_queue fairlease.queues)
+returns void
+language plpgsql
+set search_path = ''
+as $$
+declare
+  v_index text := format('fairlease_q%s_org_idx', p_queue.id);
+  v_org text := case
+    when p_queue.has_headers then 'fairlease.org_of(message, headers)'
+    else 'fairlease.org_of(message, null::jsonb)'
+  end;
+  v_indexed text := pg_catalog.pg_get_indexdef(to_regclass(format('pgmq.%I', v_index)));
+begin
+  if p_queue.has_headers <> (v_indexed like '%headers%') then
+    execute format('drop index pgmq.%I', v_index);
+  end if;
+  execute format(
+    'create index if not exists %I on pgmq.%I ((%s) collate "C", vt, msg_id)',
+    v_index, p_queue.table_name, v_org
+  );
+  if p_queue.unique_keys then
+    execute format(
+      'create unique index if not exists %I on pgmq.%I (md5(message ->> ''key'')) '
+      'where (message ->> ''key'') is not null',
+      format('fairlease_q%s_key_idx', p_queue.id), p_queue.table_name
+    );
+  else
+    execute format('drop index if exists pgmq.%I', format('fairlease_q%s_key_idx', p_queue.id));
+  end if;
+  -- Every message is updated once or more and then deleted: vacuum must keep up with that.
+  execute format(
+    'alter table pgmq.%I set (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, '
+    'autovacuum_vacuum_threshold = 1000, autovacuum_analyze_scale_factor = 0.05, '
+    'autovacuum_vacuum_cost_delay = 0)', p_queue.table_name
+  );
+end;
+$$;
+
+create or replace function fairlease.make_queue_functions(p_queue fairlease.queues)
+returns void
+language plpgsql
+set search_path = ''
+as $$
+begin
+  perform fairlease.make_oldest(p_queue);
+  perform fairlease.make_visible(p_queue);
+  perform fairlease.make_read(p_queue);
+  perform fairlease.make_probe(p_queue);
+end;
+$$;
+
+-- Idempotent. A null leaves what an earlier call decided, or the default. Returns
+-- {"queue", "id", "warnings"}; the warnings are raised as well.
+create or replace function fairlease.attach_queue(
+  queue_name text, on_success text default null, max_attempts int default null,
+  retention interval default null, unique_keys boolean default null,
+  resolver regprocedure default null, resolver_overrides boolean default null
+)
+returns jsonb
+language plpgsql
+set search_path = ''
+as $$
+declare
+  v_queue fairlease.queues;
+  v_warnings text[] := '{}';
+begin
+  perform fairlease.check_queue_name(queue_name);
+  perform pg_advisory_xact_lock(hashtextextended('fairlease.attach', 0));
+  perform fairlease.ensure_queue(queue_name);
+  v_queue := fairlease.register_queue(queue_name);
+  update fairlease.queues q set
+    on_success = coalesce(attach_queue.on_success, q.on_success),
+    max_attempts = coalesce(attach_queue.max_attempts, q.max_attempts),
+    retention = coalesce(attach_queue.retention, q.retention),
+    unique_keys = coalesce(attach_queue.unique_keys, q.unique_keys),
+    resolver = coalesce(attach_queue.resolver, q.resolver),
+    resolver_overrides = coalesce(attach_queue.resolver_overrides, q.resolver_overrides)
+  where q.id = v_queue.id
+  returning q.* into v_queue;
+  perform fairlease.index_queue(v_queue);
+  perform fairlease.make_queue_functions(v_queue);
+  if v_queue.is_unlogged then
+    v_warnings := array_append(v_warnings,
+      format('queue %L is unlogged: a crash of the server loses its messages', queue_name));
+    raise warning '%', v_warnings[1];
+  end if;
+  return jsonb_build_object(
+    'queue', v_queue.queue, 'id', v_queue.id, 'warnings', to_jsonb(v_warnings)
+  );
+end;
+$$;
+
+revoke all on function
+  fairlease.check_queue_name(text),
+  fairlease.column_exists(text, text),
+  fairlease.ensure_queue(text),
+  fairlease.register_queue(text),
+  fairlease.index_queue(fairlease.queues),
+  fairlease.make_queue_functions(fairlease.queues),
+  fairlease.attach_queue(text, text, int, interval, boolean, regprocedure, boolean)
+from public;
+
+notify pgrst, 'reload schema';
