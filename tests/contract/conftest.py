@@ -2,13 +2,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import psycopg
 import pytest
 
 from fairlease.transports.postgres import PostgresRpc
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    import psycopg
 
     from fairlease.rpc import Rpc
 
