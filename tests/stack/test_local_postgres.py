@@ -109,6 +109,20 @@ def test_live_server_on_the_folder_is_named(
             assert session.execute("select 1").fetchone() == (1,)
 
 
+def test_folder_that_another_owner_is_only_preparing_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data_folder, "_LOCK_PATIENCE_SECONDS", 0.0)
+    preparing = data_folder.DataFolder(tmp_path)
+    preparing.open()
+    try:
+        with pytest.raises(ConfigurationError, match="in use by a live server"):
+            LocalPostgres(tmp_path).start()
+        assert not (tmp_path / "cluster").exists()
+    finally:
+        preparing.close()
+
+
 def test_stale_pid_file_with_a_reused_number_is_no_obstacle(used_data: Path) -> None:
     account = binaries.unprivileged_account()
     stranger = Child(Command(Path("/bin/sleep"), ("60",), account=account))

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -30,19 +30,19 @@ class Account:
 class Command:
     """What to run, and how it is to end.
 
-    `on_owner_death` is the signal that the kernel (Linux) sends when this process dies. `program`
-    is an absolute path.
+    `on_owner_death` is the signal that the kernel (Linux) sends when this process dies; None kills
+    the program together with the children it may have. `program` is an absolute path.
     """
 
     program: Path
     arguments: Sequence[str] = ()
     account: Account | None = None
-    on_owner_death: signal.Signals = signal.SIGTERM
+    on_owner_death: signal.Signals | None = None
     folder: Path = Path("/")
     environment: Mapping[str, str] | None = None
     stdin: IO[bytes] | int = subprocess.DEVNULL
     output: IO[bytes] | int = subprocess.DEVNULL
-    inherited: Sequence[int] = field(default_factory=tuple)
+    inherited: Sequence[int] = ()
 
 
 class Child:
@@ -126,7 +126,8 @@ class Child:
         account = command.account
         who = (str(account.uid), str(account.gid)) if account else ("-", "-")
         launch = (sys.executable, "-I", "-S", str(_LAUNCHER))
-        how = (str(os.getpid()), str(int(command.on_owner_death)), *who)
+        death = "group" if command.on_owner_death is None else str(int(command.on_owner_death))
+        how = (str(os.getpid()), death, *who)
         return subprocess.Popen(  # noqa: S603 - commands are fairlease's own
             (*launch, *how, str(command.program), *command.arguments),
             cwd=command.folder,
