@@ -1,8 +1,7 @@
-"""The isolate: this process, from its start to its wall clock, and who tells it to end."""
+"""The isolate: this process, from its start to its retirement or its wall clock."""
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import multiprocessing
 import os
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING
 from fairlease.drain.budget import ISOLATE_STARTED_AT
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable
 
     from fairlease.clock import Clock
@@ -76,21 +74,6 @@ class Watchdog:
     def _set_alarm(self) -> None:
         left = max(0.0, self.end_at - self.clock.monotonic())
         signal.setitimer(signal.ITIMER_REAL, left + _ALARM_DELAY_SECONDS)
-
-
-def on_stop_signal(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> None:
-    """Call `stop` on the loop at SIGTERM and SIGINT, beside whatever the server does with them.
-
-    The server listens through the loop, which is woken by the same signal: a handler of our own
-    takes nothing from it. Where the loop is blocked, `stop` comes as soon as it is free.
-    """
-
-    def observed(_number: int, _frame: object) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: all is over already
-            loop.call_soon_threadsafe(stop)
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, observed)
 
 
 async def retire(

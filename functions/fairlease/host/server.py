@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from granian.constants import HTTPModes, Interfaces, Loops
+from granian.constants import HTTPModes, Interfaces
 from granian.log import LogLevels
 from granian.server.mp import MPServer
 
 from fairlease.errors import ConfigurationError
 from fairlease.host.functions import discover
 from fairlease.host.lifetime import lifetime_of
+from fairlease.host.stop_signals import LOOP
 from fairlease.host.worker import load
 from fairlease.settings import Required, load_settings
 
@@ -69,7 +70,7 @@ def serve(options: ServeOptions, on_ready: Callable[[str], None]) -> None:
             port=port,
             interface=Interfaces.ASGI,
             workers=1,
-            loop=Loops.asyncio,
+            loop=LOOP,  # type: ignore[arg-type]  # or the name of a registered one
             http=HTTPModes.http1,
             websockets=False,
             log_level=LogLevels.warning,

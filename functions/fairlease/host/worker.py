@@ -18,11 +18,11 @@ from fairlease.host.isolate import (
     CANCEL_BEFORE_KILL_SECONDS,
     Watchdog,
     ask_parent_for_successor,
-    on_stop_signal,
     retire,
 )
 from fairlease.host.lifetime import Lifetime, lifetime_of
 from fairlease.host.runs import Runs
+from fairlease.host.stop_signals import StopSignalLoop
 from fairlease.host.web import Surface, build_app
 from fairlease.settings import KnobIssue, Required, load_settings
 
@@ -49,7 +49,8 @@ class Isolate:
         loop = asyncio.get_running_loop()
         end_at = ISOLATE_STARTED_AT + self.lifetime.lifetime_seconds
         Watchdog(self.clock, end_at, self.lifetime.grace_seconds).start()
-        on_stop_signal(loop, self.stop)
+        if isinstance(loop, StopSignalLoop):
+            loop.on_stop = self.stop
         retirement = asyncio.create_task(
             retire(self.lifetime, self.clock, lambda: self.runs.idle, ask_parent_for_successor)
         )
