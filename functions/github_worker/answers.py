@@ -19,6 +19,7 @@ SAID_LIMIT = 300
 # Something that another message makes may be missing for this many attempts.
 ATTEMPTS_UNTIL_MISSING_IS_FINAL = 5
 
+NO_CONTENT = 204
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _TRY_AGAIN = frozenset({408, 425})
 
@@ -88,6 +89,9 @@ def judge(
     limit = limit_of(status, _lower(response.headers), _all_text(data), now)
     if limit is not None:
         raise limit
+    if response.is_success and data is None and status != NO_CONTENT:
+        # A proxy's page with status 200 must not read as an empty listing.
+        raise GitHubUnavailable(f"{call}: {status} without JSON")
     if response.is_success or status in accept:
         return Answer(status, data, "next" in response.links)
     said = explanation(data)

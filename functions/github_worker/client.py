@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from githubkit.exception import GitHubException, RequestError, RequestFailed
 
@@ -57,10 +57,16 @@ def require_own_path(org: str, base_path: str, path: str) -> None:
     path = path.removeprefix(base_path.rstrip("/"))
     if _TOKEN_PATH.fullmatch(path):
         return
-    found = _ORG_PATH.match(path)
+    found = None if any(map(_climbs, path.split("/"))) else _ORG_PATH.match(path)
     require_own(org, found.group(1) if found else path)
     if found and found.group(2):
         require_own(org, found.group(2))
+
+
+def _climbs(segment: str) -> bool:
+    """A segment that some server on the way may resolve into another path."""
+    plain = unquote(segment)
+    return plain in {".", ".."} or "/" in plain or "\\" in plain
 
 
 def path_of(*parts: str) -> str:
@@ -88,7 +94,9 @@ class OrgApi:
         while True:
             asked = {**query, "per_page": str(PER_PAGE), "page": str(page)}
             answer = await self.call("GET", *parts, query=asked)
-            for item in answer.data if isinstance(answer.data, list) else ():
+            if not isinstance(answer.data, list):
+                raise GitHubUnavailable(f"GET {path_of(*parts)}: not a listing")
+            for item in answer.data:
                 yield item
             if not answer.has_next_page:
                 return

@@ -11,7 +11,7 @@ import httpx
 from githubkit import AppAuthStrategy, AppInstallationAuthStrategy, GitHub, TokenAuthStrategy
 from githubkit.cache import MemCacheStrategy
 
-from fairlease import ConfigurationError, Dead
+from fairlease import Dead
 from github_worker.client import OrgApi, Refused, require_login, require_own_path
 from github_worker.limits import LIMIT_STATUSES
 from github_worker.settings import AppKey, GitHubSettings, load_settings
@@ -114,22 +114,22 @@ class Connections:
 _connections: dict[asyncio.AbstractEventLoop, Connections] = {}
 
 
-async def connect(ctx: Context) -> OrgApi:
-    """The API of `ctx.org`, over connections that this process keeps.
-
-    Raises `ConfigurationError` where the environment lacks what `settings.load_settings` needs.
-    """
+def connections_of_this_loop() -> Connections:
+    """Made at the first call. Raises `ConfigurationError`, as `settings.load_settings`."""
     loop = asyncio.get_running_loop()
     if loop not in _connections:
         for ended in [known for known in _connections if known.is_closed()]:
             del _connections[ended]
         _connections[loop] = Connections(load_settings())
-    connections = _connections[loop]
-    try:
-        return await connections.api(ctx)
-    except ConfigurationError:
-        connections.forget(ctx.org)
-        raise
+    return _connections[loop]
+
+
+async def connect(ctx: Context) -> OrgApi:
+    """The API of `ctx.org`, over connections that this process keeps.
+
+    Raises `ConfigurationError` where the environment lacks what is needed, or GitHub refuses it.
+    """
+    return await connections_of_this_loop().api(ctx)
 
 
 def forget(org: str) -> None:

@@ -100,8 +100,8 @@ def _route(method: str, path: str, endpoint: Endpoint, *, creates: bool = False)
 def _app_routes() -> list[Route]:
     tokens = "/app/installations/{installation:int}/access_tokens"
     return [
-        Route("/orgs/{org}/installation", apps.get_installation, methods=["GET"]),
-        Route(tokens, apps.create_installation_token, methods=["POST"]),
+        Route("/orgs/{org}/installation", apps.signed(apps.get_installation), methods=["GET"]),
+        Route(tokens, apps.signed(apps.create_installation_token), methods=["POST"]),
     ]
 
 
@@ -112,6 +112,7 @@ def _control_routes() -> list[Route]:
         ("PUT", "/_control/orgs", control.put_org),
         ("GET", "/_control/orgs/{org}", control.show_org),
         ("PUT", "/_control/missing-users", control.put_missing_users),
+        ("DELETE", "/_control/tokens", control.revoke_tokens),
         ("POST", "/_control/faults", control.add_faults),
         ("DELETE", "/_control/faults", control.clear_faults),
     ]

@@ -108,6 +108,13 @@ async def put_missing_users(request: Request) -> Response:
     return Response(status_code=204)
 
 
+async def revoke_tokens(request: Request) -> Response:
+    """Every installation token is bad from now on; a new one can be had."""
+    api: Api = request.app.state.api
+    api.credentials.issued.clear()
+    return Response(status_code=204)
+
+
 async def add_faults(request: Request) -> Response:
     api: Api = request.app.state.api
     try:

@@ -34,7 +34,6 @@ class Credentials:
     tokens: tuple[str, ...]
     app: App | None = None
     issued: dict[str, tuple[str, float]] = field(default_factory=dict)
-    issued_count: int = 0
 
     def authorize(self, header: str, org: str) -> None:
         """Raise 401 for bad credentials, 404 where a good installation token is of another org."""
@@ -69,7 +68,6 @@ class Credentials:
         token = f"ghs_{secrets.token_hex(18)}"
         expires = self.clock.monotonic() + INSTALLATION_TOKEN_SECONDS
         self.issued[token] = (org.login.lower(), expires)
-        self.issued_count += 1
         return token, INSTALLATION_TOKEN_SECONDS
 
 

@@ -75,10 +75,14 @@ def guarded(endpoint: Endpoint, *, creates: bool = False) -> Callable[[Request],
         call = _call_of(request)
         meter = api.meter.of(call.org)
         await request.body()
-        api.meter.opened(call, api.clock.monotonic())
+        concurrent = api.meter.opened(call, api.clock.monotonic())
         status: int | None = None
+
+        def admit(throttle: Throttle) -> None:
+            throttle.admit(api.clock.monotonic(), concurrent, creates=creates)
+
         try:
-            response = await _unless_gone(request, _pass(api, request, call, endpoint, creates))
+            response = await _unless_gone(request, _pass(api, request, call, endpoint, admit))
             status = response.status_code
         except ClientGone:
             response = Response(status_code=499)
@@ -91,7 +95,11 @@ def guarded(endpoint: Endpoint, *, creates: bool = False) -> Callable[[Request],
 
 
 async def _pass(
-    api: Api, request: Request, call: Call, endpoint: Endpoint, creates: bool
+    api: Api,
+    request: Request,
+    call: Call,
+    endpoint: Endpoint,
+    admit: Callable[[Throttle], None],
 ) -> Response:
     headers: dict[str, str] = {}
     try:
@@ -99,9 +107,7 @@ async def _pass(
         org = api.world.org(call.org)
         throttle = api.throttle_of(org)
         try:
-            throttle.admit(
-                api.clock.monotonic(), api.meter.of(call.org).open_requests, creates=creates
-            )
+            admit(throttle)
         finally:
             headers = throttle.headers(api.clock.monotonic(), api.clock.now().timestamp())
         response = await _with_fault(api, request, call, endpoint)
@@ -116,17 +122,24 @@ async def _with_fault(api: Api, request: Request, call: Call, endpoint: Endpoint
     fault = api.faults.strike(call.org, call.method, call.path)
     if fault is None:
         return await endpoint(api, request)
-    if fault.seconds:
-        await api.clock.sleep(fault.seconds)
-    if fault.kind == "slow":
-        return await endpoint(api, request)
     if fault.after:
         with suppress(ApiError):
             await endpoint(api, request)
-    return _broken(fault)
+    broken = await _after_its_time(api, fault)
+    return broken or await endpoint(api, request)
 
 
-def _broken(fault: Fault) -> Response:
+async def struck(api: Api, org: str, request: Request) -> Response | None:
+    """The broken answer that is due, if any, for an endpoint outside of the gate."""
+    fault = api.faults.strike(org, request.method, request.url.path)
+    return await _after_its_time(api, fault) if fault else None
+
+
+async def _after_its_time(api: Api, fault: Fault) -> Response | None:
+    if fault.seconds:
+        await api.clock.sleep(fault.seconds)
+    if fault.kind == "slow":
+        return None
     if fault.kind == "cut":
         return CutResponse()
     return Response(fault.body, fault.status, {"content-type": "text/html", **fault.headers})

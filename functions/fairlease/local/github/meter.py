@@ -35,6 +35,7 @@ class OrgMeter:
     max_requests_per_second: int = 0
     repos_created: int = 0
     duplicate_creates: int = 0
+    tokens_issued: int = 0
     statuses: Counter[int] = field(default_factory=Counter)
     seen: dict[str, None] = field(default_factory=dict)
     done: dict[str, None] = field(default_factory=dict)
@@ -42,7 +43,8 @@ class OrgMeter:
     last_second: deque[float] = field(default_factory=deque)
     series: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=SERIES_LIMIT))
 
-    def opened(self, call: Call, now: float) -> None:
+    def opened(self, call: Call, now: float) -> int:
+        """The number of requests that are open now, this one included."""
         self.requests += 1
         self.open_requests += 1
         self.max_concurrent_requests = max(self.max_concurrent_requests, self.open_requests)
@@ -51,6 +53,7 @@ class OrgMeter:
         if self.open_messages[call.message] == 1:
             self._note_in_flight(now)
         self._note_rate(now)
+        return self.open_requests
 
     def closed(self, call: Call, now: float, status: int | None) -> None:
         self.open_requests -= 1
@@ -87,6 +90,7 @@ class OrgMeter:
             "max_requests_per_second": self.max_requests_per_second,
             "repos_created": self.repos_created,
             "duplicate_creates": self.duplicate_creates,
+            "tokens_issued": self.tokens_issued,
             "messages_seen": list(self.seen),
             "messages_done": list(self.done),
             "messages_duplicated": [m for m, n in self.creates_by_message.items() if n > 1],
@@ -106,13 +110,15 @@ class Meter:
     def of(self, org: str) -> OrgMeter:
         return self.orgs.setdefault(org.lower(), OrgMeter())
 
-    def opened(self, call: Call, now: float) -> None:
-        self.of(call.org).opened(call, now)
+    def opened(self, call: Call, now: float) -> int:
+        """As `OrgMeter.opened`, and note a call on a slot that is charged to another org."""
+        open_requests = self.of(call.org).opened(call, now)
         if call.charged is not None and call.charged.lower() != call.org.lower():
             self.mismatches += 1
             if len(self.mismatched_calls) < MISMATCHES_SHOWN:
                 shown = {"called": call.org, "charged": call.charged, "message": call.message}
                 self.mismatched_calls.append({**shown, "path": call.path})
+        return open_requests
 
     def report(self, now: float) -> dict[str, Any]:
         return {

@@ -92,6 +92,10 @@ class GitHubServer:
     def clear_faults(self) -> None:
         self._call("DELETE", "/_control/faults")
 
+    def revoke_tokens(self) -> None:
+        """Of every installation of the App."""
+        self._call("DELETE", "/_control/tokens")
+
     def add_missing_users(self, logins: Sequence[str]) -> None:
         self._call("PUT", "/_control/missing-users", logins)
 
