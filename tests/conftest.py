@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from cli import Cli, caller
 from fairlease.admin.migrate import migrate
 from fairlease.local.bootstrap import bootstrap
 from fairlease.local.postgres import SUPERUSER, LocalPostgres
@@ -88,6 +89,12 @@ def pgmq_database(postgres: LocalPostgres, pgmq_template: str) -> Iterator[str]:
 def bare_database(postgres: LocalPostgres) -> Iterator[str]:
     """URL (role postgres) of an empty database: no pgmq, no migration."""
     yield from _clone(postgres, "template0")
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    """`cli("migrate", "--check", url=...)` answers returncode, stdout and stderr."""
+    return caller(monkeypatch, capsys)
 
 
 def fast_folder() -> Path | None:

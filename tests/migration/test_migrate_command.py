@@ -4,58 +4,35 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psycopg
-import pytest
 
-from fairlease.cli.main import run
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cli import Cli
+
 
 FUNCTIONS = Path(__file__).parents[2] / "functions"
 RUN = "from fairlease.cli.main import run; run()"
 
 
-@dataclass(frozen=True)
-class Answer:
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-Cli = Callable[..., Answer]
-
-
-@pytest.fixture
-def fairlease(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    """The command line, in this process."""
-
-    def call(*arguments: object, url: str = "") -> Answer:
-        monkeypatch.setenv("FAIRLEASE_DATABASE_URL", url)
-        monkeypatch.setattr(sys, "argv", ["fairlease", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            run()
-        out, err = capsys.readouterr()
-        return Answer(int(ended.value.code or 0), out, err)
-
-    return call
-
-
 def test_migrate_says_what_it_did_and_check_what_is_missing(
-    fairlease: Cli, empty: str, folder: Path
+    cli: Cli, empty: str, folder: Path
 ) -> None:
-    check = fairlease("migrate", "--folder", folder, "--check", url=empty)
+    check = cli("migrate", "--folder", folder, "--check", url=empty)
     assert (check.returncode, check.stdout.splitlines()[0]) == (4, "missing 20260101000000_first")
-    done = fairlease("migrate", "--folder", folder, "--database-url", empty)
+    done = cli("migrate", "--folder", folder, "--database-url", empty)
     assert done.stdout.splitlines()[-1] == "applied 20260103000000_third"
-    again = fairlease("migrate", "--folder", folder, "--check", url=empty)
+    again = cli("migrate", "--folder", folder, "--check", url=empty)
     assert (again.returncode, again.stdout, again.stderr) == (0, "up to date\n", "")
 
 
-def test_json_is_one_object(fairlease: Cli, empty: str, folder: Path) -> None:
+def test_json_is_one_object(cli: Cli, empty: str, folder: Path) -> None:
     arguments = ("migrate", "--folder", folder, "--to", "20260101000000", "--json")
-    answer = fairlease(*arguments, url=empty)
+    answer = cli(*arguments, url=empty)
     assert json.loads(answer.stdout) == {
         "applied": ["20260101000000_first"],
         "pending": [],
@@ -63,25 +40,25 @@ def test_json_is_one_object(fairlease: Cli, empty: str, folder: Path) -> None:
     }
 
 
-def test_dry_run_says_what_it_would_do(fairlease: Cli, empty: str, folder: Path) -> None:
-    answer = fairlease("migrate", "--folder", folder, "--dry-run", url=empty)
+def test_dry_run_says_what_it_would_do(cli: Cli, empty: str, folder: Path) -> None:
+    answer = cli("migrate", "--folder", folder, "--dry-run", url=empty)
     assert answer.stdout.splitlines()[0] == "would apply 20260101000000_first"
-    assert fairlease("migrate", "--folder", folder, "--check", url=empty).returncode == 4
+    assert cli("migrate", "--folder", folder, "--check", url=empty).returncode == 4
 
 
 def test_failure_is_one_line_on_stderr(
-    fairlease: Cli, empty: str, write: Callable[[dict[str, str]], Path], folder: Path
+    cli: Cli, empty: str, write: Callable[[dict[str, str]], Path], folder: Path
 ) -> None:
     write({"20260104000000_bad.sql": "select 1 / 0;"})
-    answer = fairlease("migrate", "--folder", folder, url=empty)
+    answer = cli("migrate", "--folder", folder, url=empty)
     assert (answer.returncode, answer.stdout) == (3, "")
     assert answer.stderr == (
         "fairlease: migration 20260104000000_bad failed and was rolled back: division by zero\n"
     )
 
 
-def test_no_database_is_one_line_with_the_remedy(fairlease: Cli) -> None:
-    answer = fairlease("migrate")
+def test_no_database_is_one_line_with_the_remedy(cli: Cli) -> None:
+    answer = cli("migrate")
     assert answer.returncode == 2
     assert answer.stderr.count("\n") == 1
     assert "FAIRLEASE_DATABASE_URL" in answer.stderr
@@ -102,26 +79,26 @@ def test_missing_extra_is_named() -> None:
     )
 
 
-def test_init_copies_once_and_never_overwrites(fairlease: Cli, tmp_path: Path) -> None:
+def test_init_copies_once_and_never_overwrites(cli: Cli, tmp_path: Path) -> None:
     target = tmp_path / "supabase" / "migrations"
-    first = fairlease("init", target)
+    first = cli("init", target)
     assert first.returncode == 0
     copied = sorted(target.glob("*.sql"))
     assert copied != []
-    assert fairlease("init", target).stdout == f"0 copied, {len(copied)} there already\n"
+    assert cli("init", target).stdout == f"0 copied, {len(copied)} there already\n"
     copied[0].write_text("select 'mine';")
-    refused = fairlease("init", target)
+    refused = cli("init", target)
     assert refused.returncode == 2
     assert "another content" in refused.stderr
     assert copied[0].read_text() == "select 'mine';"
 
 
 def test_copied_files_are_those_that_migrate_applies(
-    fairlease: Cli, tmp_path: Path, pgmq_database: str
+    cli: Cli, tmp_path: Path, pgmq_database: str
 ) -> None:
-    fairlease("init", tmp_path)
-    fairlease("migrate", url=pgmq_database)
-    check = fairlease("migrate", "--folder", tmp_path, "--check", url=pgmq_database)
+    cli("init", tmp_path)
+    cli("migrate", url=pgmq_database)
+    check = cli("migrate", "--folder", tmp_path, "--check", url=pgmq_database)
     assert (check.returncode, check.stdout) == (0, "up to date\n")
     with psycopg.connect(pgmq_database) as session:
         answer = session.execute("select count(*) from fairlease.schema_migrations").fetchone()

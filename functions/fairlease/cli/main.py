@@ -9,6 +9,7 @@ import typer
 from fairlease.cli.init import init
 from fairlease.cli.migrate import migrate
 from fairlease.cli.poke import poke
+from fairlease.cli.queue import app as queue
 from fairlease.cli.serve import serve
 from fairlease.cli.settings import settings
 from fairlease.errors import FairleaseError
@@ -39,6 +40,7 @@ app = typer.Typer(
 )
 for command in (init, migrate, serve, poke, settings):
     app.command()(command)
+app.add_typer(queue, name="queue")
 
 
 def run() -> None:
