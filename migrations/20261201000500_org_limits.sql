@@ -20,6 +20,7 @@ create table if not exists fairlease.circuits (
   org text collate "C" primary key check (org <> ''),
   opened_at timestamptz,
   open_until timestamptz,
+  closed_at timestamptz,
   trips int not null default 0,
   reason text,
   probe_queue text,

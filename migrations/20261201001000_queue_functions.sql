@@ -3,9 +3,22 @@
 -- plans are kept; the rest calls them by that name.
 select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('fairlease.migrations', 0));
 
--- Create one function from a template. {id}, {queue}: the queue's; {q}, {a}: its tables; {org},
--- {headers}, {read_at}: expressions over its alias m; {list:x}: the columns that both tables have,
--- each after the prefix x; {touch}: what a read sets besides vt and read_ct.
+create or replace function fairlease.column_exists(p_table text, p_column text)
+returns boolean
+language sql stable
+set search_path = ''
+as $$
+  select exists (
+    select from pg_catalog.pg_attribute a
+    join pg_catalog.pg_class c on c.oid = a.attrelid
+    where c.relnamespace = 'pgmq'::regnamespace and c.relname = p_table
+      and a.attname = p_column and a.attnum > 0 and not a.attisdropped
+  )
+$$;
+
+-- Create one function from a template. {id}: the queue's; {q}, {a}: its tables; {org}, {headers},
+-- {read_at}: expressions over its alias m; {columns}: those that both tables have; {touch}: what a
+-- read sets besides vt and read_ct.
 create or replace function fairlease.make_queue_function(
   p_queue fairlease.queues, p_signature text, p_returns text, p_body text
 )
@@ -27,7 +40,6 @@ declare
   end;
 begin
   v_text := replace(v_text, '{id}', p_queue.id::text);
-  v_text := replace(v_text, '{queue}', replace(quote_literal(p_queue.queue), '''', ''''''));
   v_text := replace(v_text, '{q}', format('pgmq.%I', p_queue.table_name));
   v_text := replace(v_text, '{a}', format('pgmq.%I', p_queue.archive_name));
   v_text := replace(v_text, '{org}', v_org);
@@ -37,6 +49,14 @@ begin
     case when p_queue.has_last_read_at then 'm.last_read_at' else 'null::timestamptz' end);
   v_text := replace(v_text, '{touch}',
     case when p_queue.has_last_read_at then ', last_read_at = p_now' else '' end);
+  v_text := replace(v_text, '{columns}', (
+    select string_agg(c, ', ')
+    from unnest(array[
+      'msg_id', 'read_ct', 'enqueued_at', 'vt', 'message', 'headers', 'last_read_at'
+    ]) c
+    where fairlease.column_exists(p_queue.table_name, c)
+      and fairlease.column_exists(p_queue.archive_name, c)
+  ));
   execute v_text;
   execute replace(format('revoke all on function fairlease.q{id}_%s from public', p_signature),
     '{id}', p_queue.id::text);
@@ -184,6 +204,7 @@ end;
 $$;
 
 revoke all on function
+  fairlease.column_exists(text, text),
   fairlease.make_queue_function(fairlease.queues, text, text, text),
   fairlease.make_oldest(fairlease.queues),
   fairlease.make_visible(fairlease.queues),

@@ -100,7 +100,31 @@ begin
 end;
 $$;
 
--- Null caps never come here; a cap of zero is how an operator stops a fleet.
+-- A cap of zero is how an operator stops a fleet.
+create or replace function fairlease.is_stopped(p_ask fairlease.claim_ask)
+returns boolean
+language plpgsql immutable parallel safe
+set search_path = ''
+as $$
+begin
+  return p_ask.global_cap <= 0 or p_ask.max_per_org <= 0;
+end;
+$$;
+
+-- Of an opened ask.
+create or replace function fairlease.claim_opened(p_ask fairlease.claim_ask, p_org text)
+returns fairlease.claim_answer
+language plpgsql volatile
+set search_path = ''
+as $$
+begin
+  return case
+    when p_ask.pinned then fairlease.claim_pinned(p_ask, p_org)
+    else fairlease.claim_unpinned(p_ask)
+  end;
+end;
+$$;
+
 create or replace function fairlease.claim(p_ask fairlease.claim_ask, p_org text)
 returns fairlease.claim_answer
 language plpgsql volatile
@@ -109,18 +133,14 @@ as $$
 declare
   v_opened record;
 begin
-  if p_ask.global_cap <= 0 or p_ask.max_per_org <= 0 then
+  if fairlease.is_stopped(p_ask) then
     return fairlease.refusal('no_capacity', 'stopped');
   end if;
   v_opened := fairlease.open_ask(p_ask);
   if not v_opened.p_alone then
     return fairlease.refusal('no_capacity', 'locked');
   end if;
-  p_ask := v_opened.p_ask;
-  return case
-    when p_ask.pinned then fairlease.claim_pinned(p_ask, p_org)
-    else fairlease.claim_unpinned(p_ask)
-  end;
+  return fairlease.claim_opened(v_opened.p_ask, p_org);
 end;
 $$;
 
@@ -130,6 +150,8 @@ revoke all on function
   fairlease.no_seat(fairlease.claim_ask),
   fairlease.claim_pinned(fairlease.claim_ask, text),
   fairlease.claim_unpinned(fairlease.claim_ask),
+  fairlease.is_stopped(fairlease.claim_ask),
+  fairlease.claim_opened(fairlease.claim_ask, text),
   fairlease.claim(fairlease.claim_ask, text)
 from public;
 

@@ -23,19 +23,6 @@ begin
 end;
 $$;
 
-create or replace function fairlease.column_exists(p_table text, p_column text)
-returns boolean
-language sql stable
-set search_path = ''
-as $$
-  select exists (
-    select from pg_catalog.pg_attribute a
-    join pg_catalog.pg_class c on c.oid = a.attrelid
-    where c.relnamespace = 'pgmq'::regnamespace and c.relname = p_table
-      and a.attname = p_column and a.attnum > 0 and not a.attisdropped
-  )
-$$;
-
 -- Create the queue where pgmq does not have it; raise where its tables cannot be served.
 create or replace function fairlease.ensure_queue(p_queue text)
 returns void
@@ -142,16 +129,25 @@ begin
 end;
 $$;
 
+-- A feature that needs a function per queue adds a make_<verb>(fairlease.queues).
 create or replace function fairlease.make_queue_functions(p_queue fairlease.queues)
 returns void
 language plpgsql
 set search_path = ''
 as $$
+declare
+  v_make text;
 begin
-  perform fairlease.make_oldest(p_queue);
-  perform fairlease.make_visible(p_queue);
-  perform fairlease.make_read(p_queue);
-  perform fairlease.make_probe(p_queue);
+  for v_make in
+    select p.proname
+    from pg_catalog.pg_proc p
+    where p.pronamespace = 'fairlease'::regnamespace and p.proname like 'make\_%'
+      and p.pronargs = 1 and p.proargtypes[0] = 'fairlease.queues'::regtype
+      and p.proname <> 'make_queue_functions'
+    order by p.proname
+  loop
+    execute format('select fairlease.%I($1)', v_make) using p_queue;
+  end loop;
 end;
 $$;
 
@@ -198,7 +194,6 @@ $$;
 
 revoke all on function
   fairlease.check_queue_name(text),
-  fairlease.column_exists(text, text),
   fairlease.ensure_queue(text),
   fairlease.register_queue(text),
   fairlease.index_queue(fairlease.queues),

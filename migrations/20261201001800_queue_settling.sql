@@ -1,0 +1,142 @@
+-- What settling does to a queue's tables: functions of each queue, as its reads are.
+select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('fairlease.migrations', 0));
+
+-- Locked in the order of their ids, waiting; what else is known of them is read in a later
+-- statement, since a look again after a wait still sees a joined table as it was before.
+create or replace function fairlease.make_lock(p_queue fairlease.queues)
+returns void
+language sql
+set search_path = ''
+as $make$
+  select fairlease.make_queue_function(
+    p_queue, 'lock(p_ids bigint[])', 'fairlease.locked_message[]', $$
+begin
+  return array(
+    select row(m.msg_id, m.read_ct, m.enqueued_at, {read_at}, {org})::fairlease.locked_message
+    from {q} m
+    where m.msg_id = any (p_ids)
+    order by m.msg_id
+    for update
+  );
+end;
+$$)
+$make$;
+
+create or replace function fairlease.make_orgs(p_queue fairlease.queues)
+returns void
+language sql
+set search_path = ''
+as $make$
+  select fairlease.make_queue_function(p_queue, 'orgs(p_ids bigint[])', 'text[]', $$
+begin
+  return array(select distinct {org} from {q} m where m.msg_id = any (p_ids));
+end;
+$$)
+$make$;
+
+-- Returns the ids that the archive already held.
+create or replace function fairlease.make_archive(p_queue fairlease.queues)
+returns void
+language sql
+set search_path = ''
+as $make$
+  select fairlease.make_queue_function(
+    p_queue, 'archive(p_queue text, p_ids bigint[], p_now timestamptz)', 'bigint[]', $$
+declare
+  v_held bigint[];
+begin
+  with gone as (
+    delete from {q} m
+    where m.msg_id = any (p_ids)
+    returning m.msg_id, m.read_ct, m.enqueued_at, m.vt, m.message,
+      {headers} as headers, {read_at} as last_read_at
+  ), kept as (
+    insert into {a} as a ({columns}, archived_at)
+    select {columns}, p_now from gone
+    on conflict do nothing
+    returning a.msg_id
+  ), held as (
+    insert into fairlease.archive_conflicts as c (
+      queue, msg_id, read_ct, enqueued_at, last_read_at, vt, message, headers, moved_at
+    )
+    select p_queue, g.msg_id, g.read_ct, g.enqueued_at, g.last_read_at, g.vt, g.message,
+      g.headers, p_now
+    from gone g
+    where not exists (select from kept k where k.msg_id = g.msg_id)
+    returning c.msg_id
+  )
+  select array_agg(h.msg_id) into v_held from held h;
+  return v_held;
+end;
+$$)
+$make$;
+
+create or replace function fairlease.make_delete(p_queue fairlease.queues)
+returns void
+language sql
+set search_path = ''
+as $make$
+  select fairlease.make_queue_function(p_queue, 'delete(p_ids bigint[])', 'void', $$
+begin
+  delete from {q} m where m.msg_id = any (p_ids);
+end;
+$$)
+$make$;
+
+create or replace function fairlease.make_reschedule(p_queue fairlease.queues)
+returns void
+language sql
+set search_path = ''
+as $make$
+  select fairlease.make_queue_function(
+    p_queue, 'reschedule(p_ids bigint[], p_visible_at timestamptz[])', 'void', $$
+begin
+  update {q} m
+  set vt = r.visible_at
+  from unnest(p_ids, p_visible_at) r (id, visible_at)
+  where m.msg_id = r.id;
+end;
+$$)
+$make$;
+
+create or replace function fairlease.make_bury(p_queue fairlease.queues)
+returns void
+language sql
+set search_path = ''
+as $make$
+  select fairlease.make_queue_function(
+    p_queue,
+    'bury(p_queue text, p_holder text, p_outcomes fairlease.outcome[], p_now timestamptz)',
+    'void', $$
+begin
+  with gone as (
+    delete from {q} m
+    using unnest(p_outcomes) o
+    where m.msg_id = o.id
+    returning m.msg_id, m.read_ct, m.enqueued_at, m.message, {headers} as headers,
+      {org} as org, o.attempt, o.reason, o.error, o.claimed_at
+  )
+  insert into fairlease.dead_letters (
+    queue, org, msg_id, message, headers, enqueued_at, read_ct, attempts, reason, error,
+    first_delivered_at, last_delivered_at, holder, died_at
+  )
+  select p_queue, g.org, g.msg_id, g.message, g.headers, g.enqueued_at, g.read_ct, g.attempt,
+    coalesce(nullif(g.reason, ''), 'dead'), g.error,
+    coalesce(s.first_delivered_at, g.claimed_at), g.claimed_at, p_holder, p_now
+  from gone g
+  left join fairlease.message_state s
+    on s.queue = p_queue and s.msg_id = g.msg_id and s.enqueued_at = g.enqueued_at;
+end;
+$$)
+$make$;
+
+revoke all on function
+  fairlease.make_lock(fairlease.queues),
+  fairlease.make_orgs(fairlease.queues),
+  fairlease.make_archive(fairlease.queues),
+  fairlease.make_delete(fairlease.queues),
+  fairlease.make_reschedule(fairlease.queues),
+  fairlease.make_bury(fairlease.queues)
+from public;
+
+notify pgrst, 'reload schema';
