@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import math
+import os
 import random
 import uuid
 from typing import TYPE_CHECKING
@@ -12,6 +14,7 @@ from fairlease.drain.budget import run_budget
 from fairlease.drain.renew import in_thread
 from fairlease.drain.run import Drain
 from fairlease.drain.setup import RunSetup
+from fairlease.drain.watchdog import in_own_thread
 from fairlease.errors import ConfigurationError
 from fairlease.events import Observer, fan_out
 from fairlease.settings import Required, Settings, Transport, load_settings
@@ -27,6 +30,9 @@ if TYPE_CHECKING:
 # The database counts leases in whole seconds, and a loaded laptop must not lose one to a hiccup.
 SHORTEST_SCALED_LEASE_SECONDS = 6
 SHORTEST_SCALED_VISIBILITY_SECONDS = 12
+
+# Says that this process ended itself; `os.EX_SOFTWARE`, which not every platform has.
+GIVEN_UP_EXIT_CODE = 70
 
 
 class App:
@@ -87,12 +93,13 @@ class App:
             dice=random.Random(),  # noqa: S311 - jitter and names, no secrets
             observe=self._observe,
             visibility_is_set=settings.visibility_set,
+            end_process=_end_process,
         )
 
         async def connect() -> Rpc:
             return self.connect()
 
-        return Drain(setup, in_thread(connect))
+        return Drain(setup, in_thread(connect), in_own_thread)
 
     async def aclose(self) -> None:
         if self._rpc is not None:
@@ -129,6 +136,14 @@ def _time_scale(environ: Mapping[str, str]) -> float:
             f"FAIRLEASE_TIME_SCALE={text[:40]!r}; give 1 to 1000 (for demonstrations), or unset it"
         )
     return scale
+
+
+def _end_process(reason: str) -> None:
+    """At once: what stands still would also hold up an orderly exit."""
+    logging.getLogger("fairlease").critical("ending the process: %s", reason)
+    for handler in logging.getLogger().handlers:
+        handler.flush()
+    os._exit(GIVEN_UP_EXIT_CODE)
 
 
 def _direct(url: str) -> Rpc:

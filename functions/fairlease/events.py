@@ -35,6 +35,13 @@ class RunEnded(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class RunFailed(Event):
+    """A fault of the engine itself; what is in flight ends and is settled, then the run raises."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
 class Degraded(Event):
     """The database lacks `function`; `instead` says how the rest of the run works."""
 
@@ -116,6 +123,15 @@ class HandlerCancelled(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class CancellationSwallowed(Event):
+    """A handler that was told to end returned as if it had not been; its outcome counts."""
+
+    queue: str
+    msg_id: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class SettleAnswered(Event):
     """What the database made of one outcome."""
 
@@ -173,10 +189,14 @@ class ReleaseFailed(Event):
 
 @dataclass(frozen=True, slots=True)
 class LoopBlocked(Event):
-    """The event loop has not stepped for `seconds`; `stack` is what it is busy with."""
+    """The event loop has not stepped for `seconds`; `stack` is what it is busy with.
+
+    `task` names the handler and its message. Said from the watchdog's thread: the loop is busy.
+    """
 
     seconds: float
     stack: str
+    task: str = ""
 
 
 Observer = Callable[[Event], None]
@@ -192,7 +212,9 @@ def fan_out(observers: Iterable[Observer]) -> Observer:
         for observer in listening:
             try:
                 observer(event)
-            except Exception:  # noqa: BLE001 - a reporter must never end a run
+            except KeyboardInterrupt:
+                raise
+            except BaseException:  # noqa: BLE001 - a reporter must never end a run
                 _log.warning("an observer failed", exc_info=True)
 
     return observe

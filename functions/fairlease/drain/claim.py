@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 from fairlease.drain.flight import Flight
 from fairlease.drain.settle import outcomes
-from fairlease.errors import CallRefused, FunctionMissing, RpcError, TransientError
+from fairlease.errors import (
+    CallRefused,
+    FunctionMissing,
+    RpcError,
+    TransientError,
+    Unauthorized,
+)
 from fairlease.events import ClaimAnswered, ClaimFailed, PinViolated, QueueRefused
 from fairlease.model import ClaimStatus
 
@@ -25,6 +31,10 @@ if TYPE_CHECKING:
 # `settle_and_claim` returns one value, a plain claim a set that PostgREST may cut at max-rows.
 MOST_PER_CLAIM = 500
 MOST_PER_PLAIN_CLAIM = 100
+# So many claims in a row that failed in a way that may pass end the run; cron tries again.
+FAILURES_THAT_END = 3
+#: The org of messages whose answer names none; a pinned claim for it finds nothing.
+NAMELESS = "(unresolved)"
 
 #: The answers of a database that took nothing: it says so, and newer ones leave no slot behind.
 NOTHING_TAKEN = (ClaimStatus.NO_DEMAND, ClaimStatus.ORG_CAPACITY)
@@ -45,23 +55,37 @@ class Claiming:
     messages: int = 0
     # Claims in a row that failed in a way that may pass; each success starts anew.
     failures: int = 0
-    # Set when the run must claim no more: what a claim on the wire brings is given back.
-    stopping: bool = False
+    # Why the run was told to claim no more.
+    stopping: str | None = None
 
     def __post_init__(self) -> None:
         self.queues = list(self.setup.queues)
 
+    def refusal(self) -> str | None:
+        """Why nothing may be claimed any more in this run, or None."""
+        if self.stopping is not None:
+            return self.stopping
+        if not self.setup.budget.allows_claim(self.setup.clock.monotonic()):
+            return "budget"
+        return "failures" if self.failures >= FAILURES_THAT_END else None
+
     async def claim(
         self, queue: str, n: int, *, pin: str | None = None, ended: Sequence[Flight] = ()
-    ) -> ClaimAnswer:
+    ) -> ClaimAnswer | None:
         """Settle `ended` and claim up to `n`, in one round trip where the database can.
 
-        Raises `RpcError` after saying so; `ended` is settled all the same.
+        None where nothing may be claimed any more. Raises `RpcError` after saying so, and
+        `ValueError` for an `n` that is no whole number above zero; `ended` is settled all the same.
         """
         pending = self.settling.sendable(ended)
         together = self.mode.knows("settle_and_claim")
-        if pending and not together:
+        if self.refusal() is not None or not together:
             await self.settling.settle(queue, pending)
+            pending = []
+            # Asked after the settle: one that meets a bad gateway may outlast the budget.
+            if self.refusal() is not None:
+                return None
+        check_shortfall(n)
         was_free = self.lease.claim_sent(queue)
         sent_at = self.setup.clock.monotonic()
         try:
@@ -70,6 +94,8 @@ class Claiming:
             self.lease.claim_answered()
             if together and isinstance(error, FunctionMissing):
                 self.mode.latch("settle_and_claim")
+                if was_free:
+                    self.lease.nothing_taken(queue)
                 return await self.claim(queue, n, pin=pin, ended=pending)
             self._failed(queue, error, was_free=was_free)
             if together:
@@ -96,10 +122,9 @@ class Claiming:
         return await self.setup.rpc.claim_org_slot_and_read(request, timeout_seconds=seconds)
 
     def _failed(self, queue: str, error: RpcError, *, was_free: bool) -> None:
-        unknown = isinstance(error, TransientError) and error.took_effect is not False
-        refused = isinstance(error, FunctionMissing | CallRefused)
-        self.failures += 0 if refused else 1
-        if was_free and (refused or (isinstance(error, TransientError) and not unknown)):
+        unknown = outcome_is_unknown(error)
+        self.failures += 0 if isinstance(error, FunctionMissing | CallRefused) else 1
+        if was_free and not unknown:
             self.lease.nothing_taken(queue)
         self.setup.observe(
             ClaimFailed(self.setup.run_id, queue, str(error), error.code, outcome_unknown=unknown)
@@ -116,7 +141,8 @@ class Claiming:
         if was_free and answer.status in NOTHING_TAKEN:
             self.lease.nothing_taken(queue)
         org = answer.org
-        if answer.status is ClaimStatus.CLAIMED and org is not None:
+        if answer.status is ClaimStatus.CLAIMED:
+            org = org or pin or NAMELESS
             if pin is not None and org != pin:
                 # They are hidden already: keeping them is safer than waiting for their timeout.
                 self.setup.observe(PinViolated(self.setup.run_id, queue, pin, org))
@@ -141,7 +167,20 @@ class Claiming:
         self.messages += len(flights)
         self.in_flight.add(flights, sent_at)
         for flight in flights:
-            if self.stopping:
+            if self.refusal() is not None:
                 self.handling.give_back(flight)
             else:
                 self.handling.start(flight)
+
+
+def outcome_is_unknown(error: RpcError) -> bool:
+    """Whether the claim may have taken a slot and hidden messages all the same."""
+    if isinstance(error, TransientError):
+        return error.took_effect is not False
+    return not isinstance(error, FunctionMissing | CallRefused | Unauthorized)
+
+
+def check_shortfall(n: int) -> None:
+    """A number that is not whole would reach the wire as whatever the encoder makes of it."""
+    if type(n) is not int or n < 1:
+        raise ValueError(f"a claim for n={n!r} messages; a whole number above zero is needed")

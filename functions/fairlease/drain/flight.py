@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from fairlease.clock import Clock
     from fairlease.drain.lease import Lease
     from fairlease.messages.context import Context
     from fairlease.model import Message, Outcome
@@ -14,7 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Flight:
-    """One delivery on its way. `cancel_reason` is why its handler was told to end."""
+    """One delivery on its way.
+
+    `cancel_reason` is why its handler was first told to end, and decides about the outcome;
+    `told` is the last reason: a handler that ignored a timeout is told again at the end.
+    """
 
     queue: str
     org: str
@@ -23,16 +29,18 @@ class Flight:
     context: Context | None = None
     outcome: Outcome | None = None
     cancel_reason: str | None = None
+    told: str | None = None
     # Its settle is on the wire, or about to be: what a heartbeat says of it is ignored.
     settling: bool = False
     # Another delivery has begun: nothing is said about this one any more.
     lost: bool = False
 
     def cancel(self, reason: str) -> bool:
-        """Tell the handler to end; False if it was told before or has ended."""
-        if self.cancel_reason is not None or self.outcome is not None:
+        """Tell the handler to end; False if it was told so before or has ended."""
+        if self.told == reason or self.outcome is not None:
             return False
-        self.cancel_reason = reason
+        self.told = reason
+        self.cancel_reason = self.cancel_reason or reason
         if self.context is not None:
             self.context.cancelled = True
             # Before its first step a task would die without an outcome; `handle` looks instead.
@@ -49,7 +57,12 @@ class InFlight:
     """
 
     lease: Lease
+    clock: Clock
     running: set[Flight] = field(default_factory=set)
+    # Set when what still runs is left to its visibility timeout: nobody waits for it any more.
+    abandoned: asyncio.Event = field(default_factory=asyncio.Event)
+    # When work last began, ended or said that it moves on; an instant of the clock, in seconds.
+    progress_at: float = -math.inf
     _ended: list[Flight] = field(default_factory=list)
     _settling: set[Flight] = field(default_factory=set)
     _something_ended: asyncio.Event = field(default_factory=asyncio.Event)
@@ -63,6 +76,7 @@ class InFlight:
             self.lease.extended_at[flight.message.delivery] = claim_sent_at
         self.running.update(flights)
         self.most = max(self.most, len(self))
+        self.progress()
         self._track()
 
     def end(self, flight: Flight) -> None:
@@ -83,11 +97,25 @@ class InFlight:
         self._settling.difference_update(flights)
         for flight in flights:
             self.lease.extended_at.pop(flight.message.delivery, None)
+        self.progress()
         self._track()
 
+    def progress(self) -> None:
+        self.progress_at = self.clock.monotonic()
+
+    def lose(self, flight: Flight) -> None:
+        """Another's by now: it is neither extended nor settled, but runs until its handler ends."""
+        flight.lost = True
+        self._track()
+
+    def abandon(self) -> None:
+        """Wait no longer for handlers that were told to end and do not."""
+        self.abandoned.set()
+        self._something_ended.set()
+
     async def something_ended(self) -> None:
-        """Ends that fall into one step of the loop are seen together."""
-        if not self._ended:
+        """Ends that fall into one step of the loop are seen together; or nobody waits any more."""
+        if not self._ended and not self.abandoned.is_set():
             self._something_ended.clear()
             await self._something_ended.wait()
 

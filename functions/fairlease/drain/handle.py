@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
+import dataclasses
 import logging
 import math
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from fairlease.drain.threads import HandlerThreads
 from fairlease.errors import FunctionMissing, RpcError
-from fairlease.events import HandlerCancelled, HandlerEnded
+from fairlease.events import CancellationSwallowed, HandlerCancelled, HandlerEnded
 from fairlease.messages.context import Context
 from fairlease.messages.envelope import Envelope, open_envelope
 from fairlease.messages.retry import judge
@@ -46,7 +46,10 @@ class Handling:
     lease: Lease
     mode: Mode
     in_flight: InFlight
-    _threads: ThreadPoolExecutor | None = field(default=None)
+    threads: HandlerThreads = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.threads = HandlerThreads(self.setup.knobs.drain_concurrency)
 
     def start(self, flight: Flight) -> None:
         """Start the handler, or end the flight at once if it must not or cannot run."""
@@ -61,7 +64,8 @@ class Handling:
             outcome = DeadLetter(flight.message.delivery, reason=dead.reason)
             self._end(flight, outcome, "", 0.0, dead)
             return
-        flight.task = asyncio.create_task(self._carry(flight, envelope))
+        name = f"{envelope.handler.method} of message {flight.message.msg_id}"
+        flight.task = asyncio.create_task(self._carry(flight, envelope), name=name)
 
     def give_back(self, flight: Flight) -> None:
         """End a flight whose handler never started."""
@@ -74,10 +78,6 @@ class Handling:
                     self.setup.run_id, flight.queue, flight.org, flight.message.msg_id, reason
                 )
             )
-
-    def close(self) -> None:
-        if self._threads is not None:
-            self._threads.shutdown(wait=False)
 
     async def _carry(self, flight: Flight, envelope: Envelope) -> None:
         handler = envelope.handler
@@ -101,12 +101,18 @@ class Handling:
             if handler.is_async:
                 await handler.function(envelope.arguments, flight.context)  # type: ignore[misc]
             else:
-                await self._run_in_thread(handler, envelope, flight.context)
+                await self.threads.run(handler.function, envelope.arguments, flight.context)
         except BaseException as error:  # noqa: BLE001 - also SystemExit: it is the handler's
             raised = error
         if timer is not None:
             timer.cancel()
         seconds = clock.monotonic() - started
+        if raised is None and flight.told is not None:
+            self.setup.observe(
+                CancellationSwallowed(
+                    self.setup.run_id, flight.queue, flight.message.msg_id, flight.told
+                )
+            )
         outcome = self._outcome(flight, handler, raised, round(seconds * 1000))
         self._end(flight, outcome, handler.method, seconds, raised)
 
@@ -155,27 +161,9 @@ class Handling:
             enqueued_at=message.enqueued_at,
             key=envelope.key,
             headers=message.headers or {},
+            on_progress=self.in_flight.progress,
             log=logging.LoggerAdapter(_log, ids),
         )
-
-    async def _run_in_thread(self, handler: Handler, envelope: Envelope, context: Context) -> None:
-        """A thread cannot be cancelled: the flight ends when the thread does, not before."""
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(
-                self.setup.knobs.drain_concurrency, thread_name_prefix="fairlease-handler"
-            )
-        call = contextvars.copy_context().run
-        future = self._threads.submit(call, handler.function, envelope.arguments, context)
-        running = asyncio.wrap_future(future)
-        while not running.done():
-            try:
-                await asyncio.shield(running)
-            except asyncio.CancelledError:
-                if future.cancel():
-                    raise
-            except BaseException:  # noqa: BLE001, S110 - `result` below raises it again
-                pass
-        running.result()
 
     def _outcome(
         self, flight: Flight, handler: Handler, raised: BaseException | None, took_ms: int
@@ -202,8 +190,7 @@ class Handling:
             now=self.setup.clock.now(),
             dice=self.setup.dice,
         )
-        object.__setattr__(outcome, "took_ms", took_ms)
-        return outcome
+        return dataclasses.replace(outcome, took_ms=took_ms)
 
     def _end(
         self,

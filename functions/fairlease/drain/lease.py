@@ -51,6 +51,8 @@ class Lease:
     lost_holder: str | None = None
     extended_at: dict[Delivery, float] = field(default_factory=dict)
     maybe_held: set[str] = field(default_factory=set)
+    # Set where the run is given up: the slot is to lapse, so nothing renews it any more.
+    given_up: bool = False
     snapshot: Snapshot = field(init=False)
     _serial: int = 0
 
@@ -69,11 +71,16 @@ class Lease:
     def org(self) -> str | None:
         return self.snapshot.org
 
+    @property
+    def lapses_at(self) -> float:
+        """When a TTL has passed since the last good renewal was sent."""
+        return self.renewed_at + self.ttl_seconds
+
     def is_lost(self, now: float) -> bool:
         """The database said so, or no renewal has succeeded for a whole TTL."""
         if self.queue is None:
             return False
-        return self.lost_holder == self.holder or now - self.renewed_at > self.ttl_seconds
+        return self.lost_holder == self.holder or now >= self.lapses_at
 
     def claim_sent(self, queue: str) -> bool:
         """From here on the queue may hold a slot of ours; True if it was certain that none was."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlease.drain.rotate import FAILURES_THAT_END, LOCKED, settle_and_rotate
+from fairlease.drain.batch import run_out
+from fairlease.drain.rotate import LOCKED, settle_and_rotate
 from fairlease.errors import CallRefused, FunctionMissing, RpcError
 from fairlease.events import TopUpSkipped
 from fairlease.model import ClaimStatus
@@ -14,12 +15,16 @@ if TYPE_CHECKING:
     from fairlease.drain.run import Drain
 
 
-async def continuous_refill(drain: Drain) -> str:
+async def continuous_refill(drain: Drain, max_in_flight: int) -> str:
     """Claim on every wake-up: the start of the run, and each step in which a message ended.
 
-    Returns why the run ends, with nothing in flight.
+    Returns why the run ends, with nothing in flight but what is abandoned.
     """
+    drain.check_tracking(max_in_flight)
     while True:
+        if drain.in_flight.abandoned.is_set():
+            await run_out(drain)
+            return drain.must_end() or "abandoned"
         ended = drain.in_flight.take_ended()
         if drain.in_flight.running:
             await _settle_and_top_up(drain, ended)
@@ -39,11 +44,9 @@ async def _settle_and_top_up(drain: Drain, ended: list[Flight]) -> None:
         _say_skipped(drain, refusal)
         await drain.settling.settle(queue, ended)
         return
-    room = drain.n - len(drain.in_flight.running)
+    shortfall = min(room(drain), drain.quantum.remaining)
     try:
-        answer = await drain.claiming.claim(
-            queue, min(room, drain.quantum.remaining), pin=org, ended=ended
-        )
+        answer = await drain.claiming.claim(queue, shortfall, pin=org, ended=ended)
     except FunctionMissing:
         drain.mode.latch("pin_org")
     except CallRefused as error:
@@ -52,10 +55,17 @@ async def _settle_and_top_up(drain: Drain, ended: list[Flight]) -> None:
         # Said and counted by the claim; the next completion is the next try.
         return
     else:
+        if answer is None:
+            return
         drain.quantum.count(len(answer.messages))
         # Paused, throttled or over its cap: the run moves on once nothing is in flight.
         full = answer.status in (ClaimStatus.ORG_CAPACITY, ClaimStatus.NO_CAPACITY)
         drain.org_is_full = full and answer.cause != LOCKED
+
+
+def room(drain: Drain) -> int:
+    """How many more may be in flight; a database that gave too many makes it negative."""
+    return drain.n - len(drain.in_flight.running)
 
 
 def top_up_refusal(drain: Drain) -> str | None:  # noqa: PLR0911 - a list of reasons, in order
@@ -71,11 +81,9 @@ def top_up_refusal(drain: Drain) -> str | None:  # noqa: PLR0911 - a list of rea
         return "priority"
     if drain.quantum.remaining == 0:
         return "quantum"
-    if drain.org_is_full:
-        return "org_full"
-    if drain.claiming.failures >= FAILURES_THAT_END:
-        return "failures"
-    return None
+    if room(drain) <= 0:
+        return "full"
+    return "org_full" if drain.org_is_full else None
 
 
 def _say_skipped(drain: Drain, reason: str) -> None:

@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fairlease.errors import FunctionMissing, RpcError
+from fairlease.errors import FunctionMissing
 from fairlease.model import Heartbeat
 
 if TYPE_CHECKING:
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from fairlease.rpc import Rpc
 
 BEATS_PER_TTL = 3
-# A renewal that overlapped a claim is repeated after this share of the interval.
+# A renewal that overlapped a claim, or failed, is repeated after this share of the interval.
 REPEAT_SHARE = 0.1
+RETRY_SHARE = 0.25
 # How long the end of a run waits for the thread; it is a daemon and holds nothing (seconds).
 JOIN_SECONDS = 5.0
 
@@ -49,35 +50,39 @@ class Renewal:
     heartbeat_known: bool = True
 
     async def keep(self) -> None:
-        """Until cancelled. Never raises for a call that failed."""
+        """Until cancelled, or the run is given up. Never raises for a call that failed."""
         interval = self.setup.knobs.org_slot_lease_ttl_seconds / BEATS_PER_TTL
         pause = interval
         while True:
             await self.setup.clock.sleep(pause)
-            overlapped = await self.beat()
-            pause = interval * (REPEAT_SHARE if overlapped else 1.0)
+            if self.lease.given_up:
+                return
+            sent_at = self.setup.clock.monotonic()
+            share = await self.beat()
+            took = self.setup.clock.monotonic() - sent_at
+            pause = max(interval * REPEAT_SHARE, interval * share - took)
 
-    async def beat(self) -> bool:
-        """Renew once; True if a claim overlapped, and the answer must be asked for again."""
+    async def beat(self) -> float:
+        """Renew once; returns the share of the interval after which it is due again."""
         before = self.lease.snapshot
         if before.queue is None:
-            return False
+            return 1.0
         sent_at = self.setup.clock.monotonic()
         try:
             answer = await self._call(before, before.queue)
         except FunctionMissing:
             self.heartbeat_known = False
             self.report(Beat(before, None, function_missing=True))
-            return True
-        except RpcError as error:
+            return REPEAT_SHARE
+        except Exception as error:  # noqa: BLE001 - the lease must outlive any fault of a client
             self.report(Beat(before, None, str(error)))
-            return False
+            return RETRY_SHARE
         believed = (
             not before.claim_on_the_wire and before.generation == self.lease.snapshot.generation
         )
         self._write(before, answer, sent_at, believed=believed)
         self.report(Beat(before, answer, believed=believed))
-        return not believed
+        return 1.0 if believed else REPEAT_SHARE
 
     def _write(
         self, before: Snapshot, answer: Heartbeat, sent_at: float, *, believed: bool
@@ -87,7 +92,7 @@ class Renewal:
             if delivery.msg_id in answer.extended and delivery in self.lease.extended_at:
                 self.lease.extended_at[delivery] = sent_at
         if believed and answer.slot_alive:
-            self.lease.renewed_at = sent_at
+            self.lease.renewed_at = max(self.lease.renewed_at, sent_at)
         elif believed:
             self.lease.lost_holder = before.holder
 

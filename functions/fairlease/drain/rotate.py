@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
-from fairlease.errors import CallRefused, FunctionMissing, RpcError, TransientError
+from fairlease.drain.claim import outcome_is_unknown
+from fairlease.errors import CallRefused, FunctionMissing, RpcError
 from fairlease.model import ClaimStatus
 
 if TYPE_CHECKING:
@@ -12,8 +14,6 @@ if TYPE_CHECKING:
     from fairlease.drain.run import Drain
     from fairlease.model import ClaimAnswer
 
-# So many claims in a row that failed in a way that may pass end the run; cron tries again.
-FAILURES_THAT_END = 3
 # 64 orgs are probed per claim: a round that takes more claims has over 16,000 blocked orgs.
 LONGEST_ROUND = 256
 
@@ -27,20 +27,19 @@ async def settle_and_rotate(drain: Drain, ended: list[Flight]) -> str | None:
 
     Returns why the run ends, or None with new messages in flight.
     """
-    clock = drain.setup.clock
-    idle_since: float | None = None
+    idle_until, asked = math.inf, 0
     while True:
         ended = await _settle_apart(drain, ended)
-        reason = drain.must_end()
-        if reason is None:
-            reason = await _probe(drain, ended)
+        reason = await _probe(drain, ended)
         ended = []
         if reason is not None or len(drain.in_flight):
             return reason
         await drain.releasing.release()
-        idle_since = clock.monotonic() if idle_since is None else idle_since
-        if not await _idle(drain, idle_since):
+        if not asked:
+            idle_until = drain.setup.clock.monotonic() + drain.setup.knobs.idle_budget_seconds
+        if not await _idle(drain, idle_until, asked):
             return drain.must_end() or "idle"
+        asked += 1
 
 
 async def _settle_apart(drain: Drain, ended: list[Flight]) -> list[Flight]:
@@ -48,7 +47,7 @@ async def _settle_apart(drain: Drain, ended: list[Flight]) -> list[Flight]:
     lease = drain.lease
     lost = lease.is_lost(drain.setup.clock.monotonic())
     next_queue = drain.claiming.queues[0] if drain.claiming.queues else None
-    if ended and (lost or drain.must_end() or ended[0].queue != next_queue):
+    if ended and (lost or ended[0].queue != next_queue):
         await drain.settling.settle(ended[0].queue, ended)
         ended = []
     if lost:
@@ -70,11 +69,7 @@ async def _probe(drain: Drain, ended: list[Flight]) -> str | None:
         if answer.status is ClaimStatus.NO_CAPACITY and answer.cause != LOCKED:
             return answer.cause or "no_capacity"
         _note_retry_after(drain, answer)
-    if not drain.claiming.queues:
-        return "refused"
-    if drain.claiming.failures >= FAILURES_THAT_END:
-        return "failures"
-    return None
+    return drain.must_end() if drain.claiming.queues else "refused"
 
 
 async def _claim_round(drain: Drain, queue: str, ended: list[Flight]) -> ClaimAnswer | None:
@@ -90,17 +85,19 @@ async def _claim_round(drain: Drain, queue: str, ended: list[Flight]) -> ClaimAn
             await _after_failure(drain, error)
             return None
         ended = []
+        if answer is None:
+            return None
         probing = answer.status is ClaimStatus.ORG_CAPACITY and answer.cause == PROBING
-        if not probing or drain.must_end():
+        if not probing:
             break
     return answer
 
 
 async def _after_failure(drain: Drain, error: RpcError) -> None:
-    if isinstance(error, TransientError) and error.took_effect is not False:
+    if outcome_is_unknown(error):
         # It may hold a slot under this name: free it, and use another for the next claim.
         await drain.releasing.release()
-    if drain.claiming.failures < FAILURES_THAT_END:
+    if drain.must_end() is None:
         await drain.pause(drain.delay.after_error())
 
 
@@ -111,13 +108,16 @@ def _note_retry_after(drain: Drain, answer: ClaimAnswer) -> None:
         drain.retry_after_seconds = seconds if known is None else min(known, seconds)
 
 
-async def _idle(drain: Drain, since: float) -> bool:
-    """Wait for the next probe; False once the idle budget is spent, or the run must end."""
-    left = since + drain.setup.knobs.idle_budget_seconds - drain.setup.clock.monotonic()
+async def _idle(drain: Drain, until: float, asked: int) -> bool:
+    """Wait for the next probe; False once the idle budget is spent, or the run must end.
+
+    At the end of its budget a run asks no more, unless the budget is shorter than a first pause.
+    """
+    left = min(until, drain.setup.budget.claim_until) - drain.setup.clock.monotonic()
     if left <= 0:
         return False
     pause = drain.delay.after_empty()
     if drain.retry_after_seconds is not None:
         pause = min(pause, max(drain.retry_after_seconds, drain.setup.knobs.poll_busy_ms / 1000))
     await drain.pause(min(pause, left))
-    return drain.must_end() is None
+    return drain.must_end() is None and (pause < left or asked == 0)

@@ -6,30 +6,39 @@ import asyncio
 import contextlib
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from fairlease.drain.batch import batch_at_a_time
-from fairlease.drain.claim import Claiming
+from fairlease.drain.batch import batch_at_a_time, run_out
+from fairlease.drain.claim import FAILURES_THAT_END, Claiming
 from fairlease.drain.flight import InFlight
-from fairlease.drain.handle import STOPPING, Handling
+from fairlease.drain.handle import STALLED, STOPPING, Handling
 from fairlease.drain.lease import Lease, holder_prefix
 from fairlease.drain.mode import Mode
 from fairlease.drain.quantum import Quantum
 from fairlease.drain.refill import continuous_refill
 from fairlease.drain.release import Releasing
 from fairlease.drain.renew import Hear, Renewal, RenewalHost
-from fairlease.drain.rotate import FAILURES_THAT_END
 from fairlease.drain.settle import Settling
-from fairlease.drain.watch import hear
-from fairlease.errors import CallRefused, FunctionMissing, RpcError
-from fairlease.events import HeartbeatFailed, RunEnded, RunStarted
+from fairlease.drain.watch import hear, keep_watch
+from fairlease.drain.watchdog import WatchdogHost, no_thread
+from fairlease.errors import CallRefused, ConfigurationError, FunctionMissing, RpcError
+from fairlease.events import HeartbeatFailed, RunEnded, RunFailed, RunStarted
 from fairlease.pacing import PollingDelay
 from fairlease.settings import without_heartbeats
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Coroutine
+
     from fairlease.drain.setup import RunSetup
     from fairlease.model import ClaimAnswer
     from fairlease.rpc import Rpc
+
+    Driver = Callable[["Drain", int], Coroutine[Any, Any, str]]
+
+# What a stop leaves of its grace for settling and releasing, and how much of that a cancelled
+# handler has to end (seconds).
+SETTLING_SECONDS = 10.0
+ENDING_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +61,7 @@ class Drain:
 
     setup: RunSetup
     renewal: RenewalHost
+    watchdog: WatchdogHost = no_thread
     lease: Lease = field(init=False)
     mode: Mode = field(init=False)
     in_flight: InFlight = field(init=False)
@@ -69,13 +79,14 @@ class Drain:
     # When the database suggests to ask again, in seconds; of the last probe.
     retry_after_seconds: float | None = None
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
+    _timers: list[asyncio.TimerHandle] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         setup, knobs = self.setup, self.setup.knobs
         prefix = holder_prefix(setup.name, setup.dice)
         self.lease = Lease(prefix, knobs.org_slot_lease_ttl_seconds)
         self.mode = Mode(setup.run_id, setup.observe)
-        self.in_flight = InFlight(self.lease)
+        self.in_flight = InFlight(self.lease, setup.clock)
         self.handling = Handling(setup, self.lease, self.mode, self.in_flight)
         self.settling = Settling(setup, self.lease, self.mode, self.in_flight)
         self.claiming = Claiming(
@@ -90,40 +101,62 @@ class Drain:
         return self.setup.knobs.drain_concurrency
 
     async def run(self) -> RunReport:
-        """Drain until there is nothing to do, no time, or no way."""
+        """Drain until there is nothing to do, no time, or no way.
+
+        Raises only for a fault of its own, after what was in flight has ended and was settled.
+        """
         setup = self.setup
         started = setup.clock.monotonic()
-        refill = setup.knobs.refills_continuously
-        driver = continuous_refill if refill else batch_at_a_time
+        driver = continuous_refill if setup.knobs.refills_continuously else batch_at_a_time
         left = setup.budget.claim_until - started
         setup.observe(RunStarted(setup.run_id, setup.queues, driver.__name__, left))
         reason = "failed"
         try:
-            async with self.renewal(self._renewal_with, partial(hear, self)):
-                reason = await driver(self) if await self._learn_mode() else "unreachable"
-                await self.releasing.release()
+            async with self._kept_alive():
+                reason = await self._drive(driver)
+                if not self.in_flight.running:
+                    await self.releasing.release()
         finally:
-            self.handling.close()
+            self._close()
             report = self._report(reason, setup.clock.monotonic() - started)
+        if report.still_running and reason == STALLED:
+            setup.end_process("handlers stand still and do not end")
         return report
 
-    def stop(self) -> None:
-        """Claim no more; what a claim on the wire brings is given back, work in flight finishes."""
-        self.claiming.stopping = True
+    def stop(self, grace_seconds: float | None = None) -> None:
+        """Claim no more; what a claim on the wire brings is given back, work in flight finishes.
+
+        `grace_seconds` from now the process is killed: shortly before, handlers are cancelled.
+        """
+        self.stop_because(STOPPING)
+        if grace_seconds is not None:
+            self._later(max(0.0, grace_seconds - SETTLING_SECONDS), self.cancel_handlers)
+
+    def stop_because(self, reason: str) -> None:
+        self.claiming.stopping = self.claiming.stopping or reason
         self._stop.set()
 
-    def cancel_handlers(self) -> None:
-        """The grace is over: tell the handlers to end; those that do are given back."""
+    def cancel_handlers(self, reason: str = STOPPING) -> None:
+        """Tell the handlers to end. Those that do are settled; the others are then abandoned."""
+        self.stop_because(reason)
         for flight in tuple(self.in_flight.running):
-            self.handling.cancel(flight, STOPPING)
+            self.handling.cancel(flight, reason)
+        self._later(ENDING_SECONDS, self.in_flight.abandon)
 
     def must_end(self) -> str | None:
         """Why this run claims no more, or None."""
-        if self._stop.is_set():
-            return "stopping"
-        if not self.setup.budget.allows_claim(self.setup.clock.monotonic()):
-            return "budget"
-        return None
+        return self.claiming.refusal()
+
+    def check_tracking(self, max_in_flight: int) -> None:
+        """Raise `ConfigurationError` where the set of flights would not be the one that counts."""
+        parts = (self.handling, self.settling, self.claiming)
+        if any(part.in_flight is not self.in_flight for part in parts):
+            raise ConfigurationError("this run does not track what it has in flight; use `Drain`")
+        if max_in_flight != self.n:
+            raise ConfigurationError(
+                f"max_in_flight={max_in_flight!r} is not the run's drain_concurrency={self.n}; "
+                "leave it to the knob"
+            )
 
     def begin_stream(self, queue: str, answer: ClaimAnswer) -> None:
         """An unpinned claim brought work."""
@@ -169,6 +202,39 @@ class Drain:
         setup = self.setup
         setup.knobs = without_heartbeats(setup.knobs, setup.visibility_is_set)
         self.quantum.n = self.n
+
+    @contextlib.asynccontextmanager
+    async def _kept_alive(self) -> AsyncIterator[None]:
+        """Renewed, watched from the loop, and the loop from outside."""
+        with self.watchdog(self.setup, self.lease):
+            async with self.renewal(self._renewal_with, partial(hear, self)):
+                watching = asyncio.create_task(keep_watch(self))
+                try:
+                    yield
+                finally:
+                    watching.cancel()
+                    await asyncio.wait({watching})
+
+    async def _drive(self, driver: Driver) -> str:
+        try:
+            return await driver(self, self.n) if await self._learn_mode() else "unreachable"
+        except Exception as error:
+            self.setup.observe(RunFailed(self.setup.run_id, type(error).__name__))
+            self.stop_because("failed")
+            await run_out(self)
+            raise
+
+    def _later(self, seconds: float, what: Callable[[], None]) -> None:
+        self._timers.append(asyncio.get_running_loop().call_later(seconds, what))
+
+    def _close(self) -> None:
+        for timer in self._timers:
+            timer.cancel()
+        if not self.in_flight.abandoned.is_set():
+            # Only a run that was itself cancelled leaves handlers behind without having told them.
+            for flight in tuple(self.in_flight.running):
+                self.handling.cancel(flight, STOPPING)
+        self.handling.threads.close()
 
     def _renewal_with(self, rpc: Rpc, report: Hear) -> Renewal:
         known = self.mode.knows("heartbeat_org_slot")

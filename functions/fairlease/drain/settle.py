@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -134,11 +135,14 @@ class Settling:
         now = self.setup.clock.monotonic()
         extended = (self.lease.extended_at.get(f.message.delivery, now) for f in pending)
         timeout = self.setup.knobs.visibility_timeout_seconds
-        return now - max(extended) > timeout or now >= self.setup.budget.isolate_end
+        late = now - max(extended) > timeout or now >= self.setup.budget.isolate_end
+        return late or self.in_flight.abandoned.is_set()
 
     async def _pause(self, failures: int) -> None:
         longest = min(LONGEST_REPEAT_SECONDS, FIRST_REPEAT_SECONDS * 2.0 ** min(failures, 16))
-        await self.setup.clock.sleep(self.setup.dice.uniform(longest / 2, longest))
+        seconds = self.setup.dice.uniform(longest / 2, longest)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.in_flight.abandoned.wait(), seconds)
 
     def _failed(self, queue: str, pending: list[Flight], error: RpcError, *, final: bool) -> None:
         ids = tuple(flight.message.msg_id for flight in pending)

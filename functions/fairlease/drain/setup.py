@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from fairlease.events import fan_out
+
 if TYPE_CHECKING:
     import random
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from fairlease.clock import Clock
     from fairlease.drain.budget import RunBudget
@@ -41,6 +43,11 @@ class RunSetup:
     cancel_on_lost_lease: bool = False
     # Whether an operator set the visibility timeout; a mode without heartbeats then respects it.
     visibility_is_set: bool = False
+    # Ends the process, for the reason given, where a run cannot end otherwise.
+    end_process: Callable[[str], None] = field(default=lambda _reason: None)
+
+    def __post_init__(self) -> None:
+        self.observe = fan_out([self.observe])
 
     def call_seconds(self) -> float:
         """The total deadline of a call made now: shorter than the lease and the isolate's rest."""

@@ -1,16 +1,20 @@
-"""What a renewal tells the run: which deliveries are another's, and whether the lease is lost."""
+"""What may go wrong while a run waits: a lost delivery, a lost lease, work that stands still."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlease.drain.handle import LEASE_LOST, LOST
+from fairlease.drain.handle import LEASE_LOST, LOST, STALLED
 from fairlease.events import DeliveryLost, HeartbeatFailed, LeaseLost
 
 if TYPE_CHECKING:
     from fairlease.drain.flight import Flight
     from fairlease.drain.renew import Beat
     from fairlease.drain.run import Drain
+
+# How often a run looks at itself, as a share of the TTL. Every instant that it waits for is set
+# at least a TTL less a call ahead, so that a look in between cannot come too late.
+LOOKS_PER_TTL = 12
 
 
 def hear(drain: Drain, beat: Beat) -> None:
@@ -27,18 +31,46 @@ def hear(drain: Drain, beat: Beat) -> None:
                     _lose(drain, flight, "another delivery has begun")
                 elif flight.message.msg_id in beat.answer.gone:
                     _lose(drain, flight, "the message is gone")
-    _cut_off(drain)
+    look(drain)
 
 
-def _cut_off(drain: Drain) -> None:
-    """A worker that cannot reach the database must not run on beside its successor."""
+async def keep_watch(drain: Drain) -> None:
+    """Until cancelled: look again at the next instant at which something falls due."""
+    clock = drain.setup.clock
+    longest = drain.setup.knobs.org_slot_lease_ttl_seconds / LOOKS_PER_TTL
+    while True:
+        await clock.sleep(min(longest, max(0.0, look(drain) - clock.monotonic())))
+
+
+def look(drain: Drain) -> float:
+    """Act on what is due; returns the next instant that is."""
     now = drain.setup.clock.monotonic()
+    due = [_stalls_at(drain, now)]
     timeout = drain.setup.knobs.visibility_timeout_seconds
     for flight in tuple(drain.in_flight.running):
-        if now - drain.lease.extended_at.get(flight.message.delivery, now) > timeout:
+        if flight.lost:
+            continue
+        redelivered_at = drain.lease.extended_at.get(flight.message.delivery, now) + timeout
+        if redelivered_at <= now:
+            # A worker cut off from the database must not run on beside its successor.
             _lose(drain, flight, "not extended for a visibility timeout")
+        due.append(redelivered_at)
     if drain.lease.is_lost(now):
         _lose_lease(drain)
+    elif drain.lease.queue is not None:
+        due.append(drain.lease.lapses_at)
+    return min(instant for instant in due if instant > now)
+
+
+def _stalls_at(drain: Drain, now: float) -> float:
+    """When a run without progress is given up; the handler's own timeout is mostly shorter."""
+    longest = drain.setup.knobs.max_stall_seconds
+    if not drain.in_flight.running:
+        return now + longest
+    at = drain.in_flight.progress_at + longest
+    if at <= now:
+        drain.cancel_handlers(STALLED)
+    return at if at > now else now + longest
 
 
 def _lose_lease(drain: Drain) -> None:
@@ -57,7 +89,7 @@ def _lose_lease(drain: Drain) -> None:
 
 def _lose(drain: Drain, flight: Flight, why: str) -> None:
     if not flight.lost:
-        flight.lost = True
+        drain.in_flight.lose(flight)
         drain.setup.observe(
             DeliveryLost(drain.setup.run_id, flight.queue, flight.message.msg_id, why)
         )

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TextIO
 
 from fairlease.events import (
+    CancellationSwallowed,
     ClaimAnswered,
     ClaimFailed,
     Degraded,
@@ -22,6 +23,7 @@ from fairlease.events import (
     PinViolated,
     QueueRefused,
     ReleaseFailed,
+    RunFailed,
     SettleAnswered,
     SettleFailed,
 )
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 LOGGER = logging.getLogger("fairlease")
 
 WARNINGS = (
+    CancellationSwallowed,
     ClaimFailed,
     Degraded,
     DeliveryLost,
@@ -43,7 +46,7 @@ WARNINGS = (
     ReleaseFailed,
     SettleFailed,
 )
-ERRORS = (PinViolated, QueueRefused)
+ERRORS = (PinViolated, QueueRefused, RunFailed)
 # Many per message: for a person who is looking for something.
 DETAILS = (ClaimAnswered, SettleAnswered)
 
