@@ -161,6 +161,7 @@ create or replace function fairlease.attach_queue(
 returns jsonb
 language plpgsql
 set search_path = ''
+set client_min_messages = warning
 as $$
 declare
   v_queue fairlease.queues;
