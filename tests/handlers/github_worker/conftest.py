@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import ssl
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,12 @@ def github() -> Iterator[GitHubServer]:
     """One server for the whole run; every test has organizations of its own."""
     with GitHubServer() as server:
         yield server
+
+
+@pytest.fixture
+def trusting_nobody() -> ssl.SSLContext:
+    """For a client over plain HTTP: reading the certificates would take longer than the test."""
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 @dataclass(slots=True)

@@ -20,6 +20,10 @@ LOOPBACK = "127.0.0.1"
 
 def reserve(port: int) -> socket.socket:
     """A bound socket that holds the port (0: any free one) while Granian listens beside it."""
+    if port:
+        # Two servers that both share the port would each answer half of the requests.
+        with socket.create_server((LOOPBACK, port), reuse_port=False):
+            pass
     held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     held.bind((LOOPBACK, port))
