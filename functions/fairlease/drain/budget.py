@@ -31,7 +31,8 @@ class RunBudget:
         return self.isolate_end - ISOLATE_RESERVE_SECONDS
 
     def allows_claim(self, now: float) -> bool:
-        return now < self.claim_until
+        """Also not once a handler would have no time left: it would only be given back."""
+        return now < min(self.claim_until, self.handlers_until)
 
 
 def run_budget(
