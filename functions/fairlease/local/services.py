@@ -38,7 +38,8 @@ class Service:
         self.name = name
         self.url = ""
         self._arguments = arguments
-        self._environment = environment
+        # Lines are to be passed on when they are written.
+        self._environment = {**environment, "PYTHONUNBUFFERED": "1"}
         self._say = say
         self._on_exit = on_exit
         self._child: Child | None = None
