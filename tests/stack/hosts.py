@@ -64,7 +64,9 @@ class HostProcess:
         self.url = self.line().removeprefix("READY ")
 
     def line(self) -> str:
-        return self.lines.get(timeout=PATIENCE_SECONDS)
+        line = self.lines.get(timeout=PATIENCE_SECONDS)
+        assert line, "the host's output ended"
+        return line
 
     def poke(self, name: str = "nap", **options: object) -> httpx.Response:
         options.setdefault("headers", {"x-edge-function-secret": SECRET})
@@ -84,6 +86,7 @@ class HostProcess:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             self.lines.put(line.strip())
+        self.lines.put("")
 
 
 @contextlib.contextmanager

@@ -121,13 +121,31 @@ def test_sigterm_tells_the_run_waits_for_it_and_leaves_nothing(functions: Path) 
         assert not alive(worker)
 
 
+def test_a_run_hears_of_the_stop_before_the_last_request_is_through(functions: Path) -> None:
+    # The server runs its own shutdown only after that, when much of the grace may be gone.
+    with running_host(functions) as host:
+        host.started()
+        address = host.url.removeprefix("http://").split(":")
+        with socket.create_connection((address[0], int(address[1]))) as slow:
+            slow.sendall(
+                b"POST /functions/v1/nap HTTP/1.1\r\nhost: h\r\ncontent-length: 2\r\n"
+                b"x-edge-function-secret: s3cret\r\n\r\nx"
+            )
+            assert eventually(lambda: host.poke("doze").status_code == 202)
+            host.process.terminate()
+            assert {host.line().split()[0] for _ in range(2)} == {"started", "told"}
+            slow.sendall(b"y")
+            assert slow.recv(100).startswith(b"HTTP/1.1 503 ")
+        assert host.wait() == 0
+
+
 def test_a_burst_of_stop_signals_is_one_stop(functions: Path) -> None:
     # The second signal within the first's handling made the worker hang for the whole grace.
     with running_host(functions) as host:
         worker = host.started()
         while alive(worker):
             os.killpg(host.process.pid, signal.SIGTERM)
-        assert host.wait() in {0, 1}
+        assert host.wait() == 0
         assert [host.line().split()[0] for _ in range(2)] == ["told", "ended"]
 
 

@@ -6,6 +6,8 @@ import contextlib
 import errno
 import multiprocessing
 import os
+import queue
+import signal
 import socket
 import threading
 import time
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _READY_LOOK_SECONDS = 0.05
+_INSIST_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,7 @@ def serve(options: ServeOptions, on_ready: Callable[[str], None]) -> None:
             port=port,
             interface=Interfaces.ASGI,
             workers=1,
-            loop=LOOP,  # type: ignore[arg-type]  # or the name of a registered one
+            loop=LOOP,
             http=HTTPModes.http1,
             websockets=False,
             log_level=LogLevels.warning,
@@ -86,23 +89,37 @@ def serve(options: ServeOptions, on_ready: Callable[[str], None]) -> None:
 
 
 class _Server(MPServer):
-    """Granian's, with a stop that reaches the worker at once.
+    """Granian's, with a stop that reaches the worker at once and cannot be lost or hang.
 
     Granian stops its workers from its main loop, which may be waiting, for as long as the grace,
-    for a predecessor to end; the successor would not hear of the stop in that time.
+    for a predecessor to end; the successor would not hear of the stop in that time. And its signal
+    handler takes a lock that a second signal then waits for.
     """
 
-    def signal_handler_interrupt(self, *args: Any, **kwargs: Any) -> None:
-        super().signal_handler_interrupt(*args, **kwargs)  # type: ignore[no-untyped-call]
-        for worker in tuple(self.wrks):
-            worker.terminate()  # type: ignore[no-untyped-call]
-        threading.Thread(target=self._insist, daemon=True).start()
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._stops: queue.SimpleQueue[None] = queue.SimpleQueue()
+        threading.Thread(target=self._stop_when_told, daemon=True).start()
 
-    def _insist(self) -> None:
-        """The loop clears its event after looking at the signal: one in between would be lost."""
+    def signal_handler_interrupt(self, *_args: Any, **_kwargs: Any) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)
+        self._stops.put(None)
+
+    def shutdown(self, exit_code: int = 0) -> None:
+        if self.interrupt_signal:
+            self.interrupt_children.clear()  # a worker that heard of the stop by itself
+        super().shutdown(exit_code)  # type: ignore[no-untyped-call]
+
+    def _stop_when_told(self) -> None:
+        self._stops.get()
+        self.interrupt_signal = True
+        # Again and again: the main loop may clear its event, or start a worker, in between.
         while True:
+            for worker in tuple(self.wrks):
+                worker.terminate()  # type: ignore[no-untyped-call]
             self.main_loop_interrupt.set()
-            time.sleep(1)
+            time.sleep(_INSIST_SECONDS)
 
 
 @contextlib.contextmanager
