@@ -12,6 +12,7 @@ from fairlease.cli.poke import poke
 from fairlease.cli.queue import app as queue
 from fairlease.cli.serve import serve
 from fairlease.cli.settings import settings
+from fairlease.cli.simulate import simulate
 from fairlease.errors import FairleaseError
 
 _INTERRUPTED = 130
@@ -38,7 +39,7 @@ app = typer.Typer(
     epilog="Exit codes: 0 done; 1 failed; 2 wrong input or configuration; "
     "3 the database did not do it; 4 `migrate --check` found something to apply; 130 Ctrl-C.",
 )
-for command in (init, migrate, serve, poke, settings):
+for command in (init, migrate, serve, poke, settings, simulate):
     app.command()(command)
 app.add_typer(queue, name="queue")
 

@@ -31,12 +31,9 @@ def burst(**knobs: int) -> Scenario:
 
 def comparison() -> dict[str, Any]:
     """What `fairlease simulate --json` prints: the drivers, the sweep, stranding, starvation."""
-    refill = burst(org_slot_stream_quantum_refills=NO_QUANTUM)
-    quantum = burst(org_slot_stream_quantum_refills=QUANTUM)
+    quantum = drivers()["quantum"]
     return {
-        "batch": _row(play(burst(org_slot_continuous_refill=0))),
-        "refill": _row(play(refill)),
-        "quantum": _row(play(quantum)),
+        **{name: _row(play(scenario)) for name, scenario in drivers().items()},
         "sweep": {str(k): round(play(_plain(k)).utilisation, 4) for k in SWEEP},
         "stranded_without_budget": play(_killed(quantum, None)).stranded,
         "stranded_with_budget": play(_killed(quantum, _budget_seconds())).stranded,
@@ -44,6 +41,15 @@ def comparison() -> dict[str, Any]:
             "with_quantum": _starved_index(QUANTUM),
             "without_quantum": _starved_index(NO_QUANTUM),
         },
+    }
+
+
+def drivers() -> dict[str, Scenario]:
+    """Batch at a time, refill without a quantum, refill with the one that doubles."""
+    return {
+        "batch": burst(org_slot_continuous_refill=0),
+        "refill": burst(org_slot_stream_quantum_refills=NO_QUANTUM),
+        "quantum": burst(org_slot_stream_quantum_refills=QUANTUM),
     }
 
 
