@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import sys
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -25,6 +24,7 @@ from fairlease.host.runs import Runs
 from fairlease.host.stop_signals import StopSignalLoop
 from fairlease.host.web import Surface, build_app
 from fairlease.settings import KnobIssue, Required, load_settings
+from fairlease.telemetry.logs import configure_logs
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -73,8 +73,8 @@ class Isolate:
 
 def load(folders: Sequence[Path]) -> Starlette:
     """The ASGI application of this process. Raises `ConfigurationError`."""
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format=_LOG_FORMAT)
     environ = dict(os.environ)
+    configure_logs(as_json=environ.get("FAIRLEASE_LOG_FORMAT") == "json")
     functions = discover(folders)
     settings = load_settings(environ)
     lifetime, issues = lifetime_of(settings.knobs, environ)
@@ -89,9 +89,6 @@ def load(folders: Sequence[Path]) -> Starlette:
         readiness=engine.readiness,
     )
     return build_app(surface, isolate.lifespan)
-
-
-_LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 def _all_issues(
