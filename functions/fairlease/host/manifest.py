@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 FILE = "function.toml"
 # Part of a URL, of a module path and of metric labels.
 NAME = re.compile(r"[a-z][a-z0-9_]{0,47}")
-# Part of table names; pgmq itself takes no more.
-_QUEUE = re.compile(r"[a-z0-9_]{1,47}")
+# As fairlease.check_queue_name in the database has it.
+_QUEUE = re.compile(r"[A-Za-z0-9_]+(-[A-Za-z0-9_]+)*")
+_QUEUE_BYTES = 47
 _FIELD = re.compile(
     r"[0-9*/,\-]+|([0-9*/,\-]|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
     r"|sun|mon|tue|wed|thu|fri|sat))+",
@@ -56,8 +57,10 @@ def _schedule(text: str) -> str:
 
 
 def _queue(name: str) -> str:
-    if not _QUEUE.fullmatch(name):
-        raise ValueError("a queue name has 1 to 47 characters of a-z, 0-9 and _")
+    if not _QUEUE.fullmatch(name) or len(name) > _QUEUE_BYTES:
+        raise ValueError(
+            f"a queue name has 1 to {_QUEUE_BYTES} letters, digits, _ and single hyphens between"
+        )
     return name
 
 
@@ -79,7 +82,9 @@ class Manifest(BaseModel):
             raise ValueError("a drain needs queues; list them in priority order")
         if self.kind is Kind.TASK and self.queues:
             raise ValueError('a task has no queues; remove them, or set kind = "drain"')
-        if twice := [q for q in self.queues if self.queues.count(q) > 1]:
+        # pgmq lower-cases the names of tables: these two would share theirs.
+        folded = [q.lower() for q in self.queues]
+        if twice := [q for q in folded if folded.count(q) > 1]:
             raise ValueError(f"queue {twice[0]!r} is listed twice; remove one")
         for knob in self.knobs:
             if knob not in knob_table() or knob_table()[knob].of_isolate:

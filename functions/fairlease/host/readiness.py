@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from fairlease.clock import Clock
     from fairlease.rpc import Rpc
 
-_TIMEOUT_SECONDS = 3.0
+_TIMEOUT_SECONDS = 2.0
 _FRESH_SECONDS = 2.0
 # A slot that nobody holds: to release it changes nothing and needs all that a run needs.
 _HOLDER = "fairlease/readyz"

@@ -50,8 +50,9 @@ def test_a_manifest_is_read_whole(tmp_path: Path) -> None:
         (('name = "worker_a"', 'name = "worker_b"'), "make them equal"),
         (('name = "worker_a"', "name = 7"), "name"),
         (('"async_calls_low_priority"', '"async_calls"'), "listed twice"),
-        (('"async_calls", ', '"Async", '), "a queue name has"),
-        (('"async_calls", ', '"a-b", '), "a queue name has"),
+        (('"async_calls", ', '"ASYNC_CALLS_low_priority", '), "listed twice"),
+        (('"async_calls", ', '"a--b", '), "a queue name has"),
+        (('"async_calls", ', '"é", '), "a queue name has"),
         (('"async_calls", ', '"x\'; drop table q; --", '), "a queue name has"),
         (('"async_calls", ', f'"{"q" * 48}", '), "a queue name has"),
         (('"async_calls", ', '"", '), "a queue name has"),
@@ -68,6 +69,12 @@ def test_a_mistake_is_one_line_with_file_place_and_remedy(
     assert message.startswith(f"{path}: ")
     assert said in message
     assert "\n" not in message
+
+
+def test_the_queue_names_that_the_database_takes_are_taken(tmp_path: Path) -> None:
+    names = ["a", "A_1", "image-worker-queue", "9", "q" * 47]
+    toml = GOOD.replace('["async_calls", "async_calls_low_priority"]', str(names))
+    assert list(read_manifest(write(tmp_path, toml)).queues) == names
 
 
 def test_a_drain_without_queues_is_refused(tmp_path: Path) -> None:
