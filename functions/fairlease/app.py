@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from fairlease.rpc import Rpc
     from fairlease.settings import Knobs
 
-# What a process ends with that had to give up its handlers.
-EXIT_STALLED = 70
-
 # The database counts leases in whole seconds, and a loaded laptop must not lose one to a hiccup.
 SHORTEST_SCALED_LEASE_SECONDS = 6
 SHORTEST_SCALED_VISIBILITY_SECONDS = 12
@@ -126,14 +123,6 @@ def scaled(knobs: Knobs, scale: float) -> Knobs:
             "visibility_timeout_seconds": max(SHORTEST_SCALED_VISIBILITY_SECONDS, visibility),
         }
     )
-
-
-def _end_process(reason: str) -> None:
-    """From any thread, past handlers that do not end; whoever started the process replaces it."""
-    logging.getLogger("fairlease").critical("process ended", extra={"reason": reason})
-    for handler in logging.getLogger().handlers:
-        handler.flush()
-    os._exit(EXIT_STALLED)
 
 
 def _time_scale(environ: Mapping[str, str]) -> float:
