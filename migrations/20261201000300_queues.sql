@@ -47,6 +47,21 @@ begin
 end;
 $$;
 
-revoke all on function fairlease.attached(text) from public;
+-- What a call says whose queue lost its tables, or the functions made for it, since it was attached.
+create or replace function fairlease.raise_lost_queue(p_queue text, p_error text)
+returns void
+language plpgsql
+set search_path = ''
+as $$
+begin
+  raise exception 'queue_name: queue % is not what it was when it was attached (%): create it where '
+    'it was dropped, and attach it again', quote_literal(p_queue), p_error;
+end;
+$$;
+
+revoke all on function
+  fairlease.attached(text),
+  fairlease.raise_lost_queue(text, text)
+from public;
 
 notify pgrst, 'reload schema';

@@ -35,18 +35,52 @@ begin
 end;
 $$;
 
--- The caller holds the row's lock.
-create or replace function fairlease.vacate(p_seat int)
+-- One row per lease that ended, for who wants to know afterwards how the fleet spent its time.
+create table if not exists fairlease.lease_log (
+  id bigint generated always as identity primary key,
+  queue text not null,
+  org text collate "C" not null,
+  holder text not null,
+  taken_at timestamptz not null,
+  ended_at timestamptz not null,
+  why text not null check (why in ('released', 'repointed', 'lapsed', 'over_cap')),
+  claims int not null
+);
+create index if not exists lease_log_ended_idx on fairlease.lease_log (ended_at);
+
+create or replace function fairlease.log_lease(p_seat int, p_why text, p_now timestamptz)
 returns void
-language sql volatile
+language plpgsql volatile
 set search_path = ''
 as $$
+begin
+  insert into fairlease.lease_log (queue, org, holder, taken_at, ended_at, why, claims)
+  select s.queue, s.org, s.holder, s.taken_at, least(s.expires_at, p_now),
+    case when s.expires_at <= p_now then 'lapsed' else p_why end, s.claims
+  from fairlease.seats s
+  where s.seat = p_seat and s.holder is not null;
+end;
+$$;
+
+-- The caller holds the row's lock.
+create or replace function fairlease.vacate(p_seat int, p_why text, p_now timestamptz)
+returns void
+language plpgsql volatile
+set search_path = ''
+as $$
+begin
+  perform fairlease.log_lease(p_seat, p_why, p_now);
   update fairlease.seats
   set holder = null, queue = null, org = null, ordinal = null,
     expires_at = null, taken_at = null, claims = 0
-  where seat = p_seat
+  where seat = p_seat;
+end;
 $$;
 
-revoke all on function fairlease.own_slot(text), fairlease.vacate(int) from public;
+revoke all on function
+  fairlease.own_slot(text),
+  fairlease.log_lease(int, text, timestamptz),
+  fairlease.vacate(int, text, timestamptz)
+from public;
 
 notify pgrst, 'reload schema';

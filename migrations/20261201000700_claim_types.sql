@@ -14,7 +14,7 @@ begin
     create type fairlease.claim_ask as (
       queue_id int, queue text, holder text, sleep_seconds int, n int, lease_ttl_seconds int,
       max_per_org int, global_cap int, pinned boolean, may_wait boolean, asked_at timestamptz,
-      own_seat int, own_org text collate "C", own_ordinal int, seat int
+      own_seat int, own_queue text, own_org text collate "C", own_ordinal int, seat int
     );
   end if;
   if pg_catalog.to_regtype('fairlease.claim_answer') is null then

@@ -58,7 +58,7 @@ begin
     and (s.expires_at <= p_ask.asked_at or s.holder = p_ask.holder)
   for update skip locked;
   if found then
-    perform fairlease.vacate(v_seat);
+    perform fairlease.vacate(v_seat, 'repointed', p_ask.asked_at);
     return true;
   end if;
   return not exists (
@@ -103,21 +103,22 @@ returns void
 language plpgsql volatile
 set search_path = ''
 as $$
+declare
+  v_stays boolean := coalesce(
+    (p_ask.own_seat, p_ask.own_queue, p_ask.own_org) = (p_ask.seat, p_ask.queue, p_org), false
+  );
 begin
-  if p_ask.own_seat <> p_ask.seat then
-    perform fairlease.vacate(p_ask.own_seat);
+  if not v_stays then
+    if p_ask.own_seat <> p_ask.seat then
+      perform fairlease.vacate(p_ask.own_seat, 'repointed', p_ask.asked_at);
+    end if;
+    perform fairlease.log_lease(p_ask.seat, 'repointed', p_ask.asked_at);
   end if;
   update fairlease.seats s
   set holder = p_ask.holder, queue = p_ask.queue, org = p_org, ordinal = p_ordinal,
     expires_at = p_ask.asked_at + make_interval(secs => p_ask.lease_ttl_seconds),
-    taken_at = case
-      when s.holder = p_ask.holder and s.queue = p_ask.queue and s.org = p_org then s.taken_at
-      else p_ask.asked_at
-    end,
-    claims = case
-      when s.holder = p_ask.holder and s.queue = p_ask.queue and s.org = p_org then s.claims + 1
-      else 1
-    end
+    taken_at = case when v_stays then s.taken_at else p_ask.asked_at end,
+    claims = case when v_stays then s.claims + 1 else 1 end
   where s.seat = p_ask.seat;
 end;
 $$;

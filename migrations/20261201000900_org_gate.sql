@@ -24,64 +24,95 @@ as $$
   ) v
 $$;
 
-create or replace function fairlease.org_gate(p_org text, p_ask fairlease.claim_ask)
-returns fairlease.gate
-language plpgsql volatile
-set search_path = ''
-as $$
-declare
-  v_limits fairlease.org_limits;
-  v_circuit fairlease.circuits;
-  v_tokens numeric;
-  v_gate fairlease.gate;
-begin
-  select * into v_limits from fairlease.org_limits l where l.org = p_org;
-  select * into v_circuit from fairlease.circuits c where c.org = p_org;
-  select count(*) into v_gate.others
-  from fairlease.seats s
-  where s.org = p_org and s.expires_at > p_ask.asked_at and s.holder <> p_ask.holder;
-  v_gate.org := p_org;
-  v_gate.org_cap := coalesce(v_limits.max_per_org, p_ask.max_per_org);
-  v_gate.room := p_ask.n;
-  v_gate.half_open := coalesce(v_circuit.open_until <= p_ask.asked_at, false);
-  v_gate.guarded := v_gate.half_open or v_limits.starts_per_minute is not null;
-  if v_limits.paused then
-    v_gate.cause := 'paused';
-  elsif v_circuit.open_until > p_ask.asked_at then
-    v_gate.cause := 'circuit';
-    v_gate.retry_after_ms := fairlease.milliseconds(v_circuit.open_until - p_ask.asked_at);
-  elsif v_gate.half_open and v_circuit.probe_until > p_ask.asked_at then
-    v_gate.cause := 'circuit';
-    v_gate.retry_after_ms := fairlease.milliseconds(v_circuit.probe_until - p_ask.asked_at);
-  elsif not fairlease.fits_org(p_ask, v_gate) then
-    v_gate.cause := 'org_limit';
-  elsif v_limits.starts_per_minute is not null then
-    v_tokens := fairlease.tokens(v_limits, p_ask.asked_at);
-    v_gate.room := least(v_gate.room, floor(v_tokens));
-    if v_gate.room < 1 then
-      v_gate.cause := 'tokens';
-      v_gate.retry_after_ms := ceil((1 - v_tokens) * 60000 / v_limits.starts_per_minute);
-    end if;
-  end if;
-  if v_gate.half_open then
-    v_gate.room := least(v_gate.room, 1);
-  end if;
-  return v_gate;
-end;
-$$;
-
 -- A holder stays within the cap where its ordinal does; above it a pinned one drains.
-create or replace function fairlease.fits_org(p_ask fairlease.claim_ask, p_gate fairlease.gate)
+create or replace function fairlease.fits_org(
+  p_ask fairlease.claim_ask, p_org text, p_cap int, p_others int
+)
 returns boolean
 language plpgsql immutable parallel safe
 set search_path = ''
 as $$
 begin
   return case
-    when p_ask.own_org = p_gate.org and p_ask.own_ordinal <= p_gate.org_cap then true
-    when p_ask.own_org = p_gate.org and p_ask.pinned then false
-    else p_gate.others < p_gate.org_cap
+    when p_ask.own_org = p_org and p_ask.own_ordinal <= p_cap then true
+    when p_ask.own_org = p_org and p_ask.pinned then false
+    else p_others < p_cap
   end;
+end;
+$$;
+
+-- Most orgs have neither a rate nor a circuit: theirs is one statement and no more.
+create or replace function fairlease.org_gate(p_org text, p_ask fairlease.claim_ask)
+returns fairlease.gate
+language plpgsql volatile
+set search_path = ''
+as $$
+declare
+  v_gate fairlease.gate;
+  v_limits fairlease.org_limits;
+  v_circuit fairlease.circuits;
+begin
+  select p_org, null, null, coalesce(l.max_per_org, p_ask.max_per_org), (
+      select count(*)
+      from fairlease.seats s
+      where s.org = p_org and s.expires_at > p_ask.asked_at and s.holder <> p_ask.holder
+    ), p_ask.n, l.org is not null or c.open_until is not null, false
+  into v_gate
+  from (values (p_org)) o (org)
+  left join fairlease.org_limits l on l.org = o.org
+  left join fairlease.circuits c on c.org = o.org;
+  if v_gate.guarded then
+    select * into v_limits from fairlease.org_limits l where l.org = p_org;
+    select * into v_circuit from fairlease.circuits c where c.org = p_org;
+    v_gate := fairlease.guard_org(v_gate, v_limits, v_circuit, p_ask.asked_at);
+  end if;
+  if v_gate.cause is null or v_gate.cause = 'tokens' then
+    if not fairlease.fits_org(p_ask, p_org, v_gate.org_cap, v_gate.others) then
+      v_gate.cause := 'org_limit';
+      v_gate.retry_after_ms := null;
+    end if;
+  end if;
+  return v_gate;
+end;
+$$;
+
+-- Pause, then circuit, then rate. `guarded` is left where a start must be charged.
+create or replace function fairlease.guard_org(
+  p_gate fairlease.gate, p_limits fairlease.org_limits, p_circuit fairlease.circuits,
+  p_now timestamptz
+)
+returns fairlease.gate
+language plpgsql immutable
+set search_path = ''
+as $$
+declare
+  v_until timestamptz := greatest(
+    p_circuit.open_until, case when p_circuit.open_until <= p_now then p_circuit.probe_until end
+  );
+  v_tokens numeric;
+begin
+  p_gate.half_open := coalesce(p_circuit.open_until <= p_now, false);
+  p_gate.guarded := p_gate.half_open or p_limits.starts_per_minute is not null;
+  if p_limits.paused then
+    p_gate.cause := 'paused';
+    return p_gate;
+  elsif v_until > p_now then
+    p_gate.cause := 'circuit';
+    p_gate.retry_after_ms := fairlease.milliseconds(v_until - p_now);
+    return p_gate;
+  end if;
+  if p_limits.starts_per_minute is not null then
+    v_tokens := fairlease.tokens(p_limits, p_now);
+    p_gate.room := least(p_gate.room, floor(v_tokens));
+    if v_tokens < 1 then
+      p_gate.cause := 'tokens';
+      p_gate.retry_after_ms := ceil((1 - v_tokens) * 60000 / p_limits.starts_per_minute);
+    end if;
+  end if;
+  if p_gate.half_open then
+    p_gate.room := least(p_gate.room, 1);
+  end if;
+  return p_gate;
 end;
 $$;
 
@@ -174,7 +205,10 @@ revoke all on function
   fairlease.milliseconds(interval),
   fairlease.tokens(fairlease.org_limits, timestamptz),
   fairlease.org_gate(text, fairlease.claim_ask),
-  fairlease.fits_org(fairlease.claim_ask, fairlease.gate),
+  fairlease.fits_org(fairlease.claim_ask, text, int, int),
+  fairlease.guard_org(
+    fairlease.gate, fairlease.org_limits, fairlease.circuits, timestamptz
+  ),
   fairlease.lock_ordinals(text, boolean),
   fairlease.await_ordinals(text),
   fairlease.lock_org(text, boolean),

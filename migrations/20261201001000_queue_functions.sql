@@ -92,7 +92,8 @@ end;
 $$)
 $make$;
 
--- Read as pgmq.read does, but of one org. The bounds are pairs and not an equality with the org:
+-- Read as pgmq.read does, but of one org: null where nothing is visible, empty where another reader
+-- holds what is. The bounds are pairs and not an equality with the org:
 -- only the index on (org, vt, msg_id) then gives the order without a sort, whatever the statistics.
 create or replace function fairlease.make_read(p_queue fairlease.queues)
 returns void
@@ -124,6 +125,9 @@ begin
     order by t.was, t.msg_id
   ) into v_messages
   from taken t;
+  if v_messages is null and exists (select from {q} m where {org} = p_org and m.vt <= p_now) then
+    return '{}';
+  end if;
   return v_messages;
 end;
 $$)

@@ -43,6 +43,11 @@ language plpgsql immutable
 set search_path = ''
 as $$
 begin
+  if cardinality(p_at.found) <= 1 then
+    p_picked := p_at.found[1].org;
+    p_at.found := '{}';
+    return;
+  end if;
   select f.org into p_picked
   from unnest(p_at.found) with ordinality
     as f (org, cause, retry_after_ms, org_cap, others, room, guarded, half_open, place)

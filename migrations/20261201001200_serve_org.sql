@@ -24,10 +24,15 @@ set search_path = ''
 as $$
 declare
   v_hold fairlease.hold;
-  v_gate fairlease.gate := fairlease.org_gate(p_org, p_ask);
-  v_ordinal int := case when p_ask.own_org = p_org then p_ask.own_ordinal end;
-  v_stays boolean := coalesce(v_ordinal <= v_gate.org_cap, false);
+  v_gate fairlease.gate;
+  v_ordinal int;
+  v_stays boolean := false;
 begin
+  if p_ask.own_org = p_org then
+    v_gate := fairlease.org_gate(p_org, p_ask);
+    v_ordinal := p_ask.own_ordinal;
+    v_stays := v_ordinal <= v_gate.org_cap;
+  end if;
   if v_gate.cause is null and not v_stays then
     if fairlease.lock_ordinals(p_org, p_wait) then
       v_gate := fairlease.org_gate(p_org, p_ask);
@@ -77,10 +82,9 @@ begin
   execute format('select fairlease.q%s_read($1, $2, $3, $4)', p_ask.queue_id)
     into v_messages using p_org, v_gate.room, p_ask.sleep_seconds, p_ask.asked_at;
   if v_messages is null then
-    return case
-      when fairlease.org_is_visible(p_ask, p_org) then fairlease.refusal('no_capacity', 'locked')
-      else fairlease.refusal('no_demand', null)
-    end;
+    return fairlease.refusal('no_demand', null);
+  elsif cardinality(v_messages) = 0 then
+    return fairlease.refusal('no_capacity', 'locked');
   end if;
   perform fairlease.seat_holder(p_ask, p_org, v_hold.ordinal);
   if v_gate.guarded then

@@ -17,9 +17,10 @@ begin
   end if;
   p_ask.asked_at := fairlease.now_();
   if v_slot.expires_at <= p_ask.asked_at then
-    perform fairlease.vacate(v_slot.seat);
+    perform fairlease.vacate(v_slot.seat, 'lapsed', p_ask.asked_at);
   elsif v_slot.holder is not null then
     p_ask.own_seat := v_slot.seat;
+    p_ask.own_queue := v_slot.queue;
     p_ask.own_org := v_slot.org;
     p_ask.own_ordinal := v_slot.ordinal;
   end if;
@@ -38,7 +39,7 @@ begin
   elsif p_ask.own_seat is null or not p_ask.pinned then
     p_ask.seat := fairlease.lock_free_seat(p_ask);
     if p_ask.seat is null and p_ask.own_seat is not null then
-      perform fairlease.vacate(p_ask.own_seat);
+      perform fairlease.vacate(p_ask.own_seat, 'over_cap', p_ask.asked_at);
     end if;
   end if;
 end;
@@ -65,12 +66,16 @@ as $$
 declare
   v_answer fairlease.claim_answer;
 begin
+  -- Who stays reads at once, and reads nothing where there is nothing.
+  if p_ask.own_org is distinct from p_org and not fairlease.org_is_visible(p_ask, p_org) then
+    return fairlease.refusal('no_demand', null);
+  end if;
   p_ask := fairlease.find_seat(p_ask);
   v_answer := case
     when p_ask.seat is null then fairlease.no_seat(p_ask)
     else fairlease.serve_org(p_ask, p_org, p_ask.may_wait)
   end;
-  if v_answer.status not in ('claimed', 'no_demand')
+  if v_answer.status in ('org_capacity', 'no_capacity')
     and not fairlease.org_is_visible(p_ask, p_org)
   then
     return fairlease.refusal('no_demand', null);

@@ -113,9 +113,12 @@ begin
   return query
     select v_answer.status, v_answer.org, m.msg_id, m.read_ct, m.enqueued_at, m.vt, m.message
     from unnest(v_answer.messages) m;
-exception when deadlock_detected or serialization_failure then
-  raise exception using errcode = 'lock_not_available',
-    message = 'claim_org_slot_and_read met a lock conflict: call it again';
+exception
+  when deadlock_detected or serialization_failure then
+    raise exception using errcode = 'lock_not_available',
+      message = 'claim_org_slot_and_read met a lock conflict: call it again';
+  when undefined_table or undefined_function then
+    perform fairlease.raise_lost_queue(queue_name, sqlerrm);
 end;
 $$;
 

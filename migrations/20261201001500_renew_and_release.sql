@@ -64,7 +64,7 @@ begin
   if v_slot.queue is distinct from v_queue then
     return false;
   end if;
-  perform fairlease.vacate(v_slot.seat);
+  perform fairlease.vacate(v_slot.seat, 'released', fairlease.now_());
   return true;
 exception when deadlock_detected or serialization_failure then
   raise exception using errcode = 'lock_not_available',

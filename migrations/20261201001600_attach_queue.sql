@@ -90,35 +90,71 @@ begin
 end;
 $$;
 
--- The index names come from the queue's number: no name is ever cut to another's.
+-- What the index on org, vt and msg_id is built on, as Postgres prints it.
+create or replace function fairlease.org_index_columns(p_queue fairlease.queues)
+returns text
+language sql immutable
+set search_path = ''
+as $$
+  select format('btree (fairlease.org_of(message, %s) COLLATE "C", vt, msg_id)',
+    case when p_queue.has_headers then 'headers' else 'NULL::jsonb' end)
+$$;
+
+-- Build it where nobody has. Index names come from the queue's number: none is ever cut to
+-- another's. A build locks senders out, so on a large table it is left to the operator.
+create or replace function fairlease.index_orgs(p_queue fairlease.queues)
+returns void
+language plpgsql
+set search_path = ''
+as $$
+declare
+  v_table regclass := to_regclass(format('pgmq.%I', p_queue.table_name));
+  v_columns text := fairlease.org_index_columns(p_queue);
+  v_index text := format('fairlease_q%s_org_idx', p_queue.id);
+begin
+  if exists (
+    select from pg_catalog.pg_index i
+    where i.indrelid = v_table and i.indisvalid and i.indpred is null
+      and regexp_replace(pg_get_indexdef(i.indexrelid), '^.*? USING ', '') = v_columns
+  ) then
+    return;
+  end if;
+  if (select c.reltuples > 1000000 from pg_catalog.pg_class c where c.oid = v_table) then
+    raise exception 'queue % has millions of rows, and building its index would lock senders out: '
+      'run this first, outside a transaction: create index concurrently on % using %',
+      quote_literal(p_queue.queue), v_table, v_columns;
+  end if;
+  -- Of the table's layout before an upgrade, or left invalid by a build that was broken off.
+  execute format('drop index if exists pgmq.%I', v_index);
+  execute format('create index %I on %s using %s', v_index, v_table, v_columns);
+end;
+$$;
+
 create or replace function fairlease.index_queue(p_queue fairlease.queues)
 returns void
 language plpgsql
 set search_path = ''
 as $$
 declare
-  v_index text := format('fairlease_q%s_org_idx', p_queue.id);
-  v_org text := case
-    when p_queue.has_headers then 'fairlease.org_of(message, headers)'
-    else 'fairlease.org_of(message, null::jsonb)'
-  end;
-  v_indexed text := pg_catalog.pg_get_indexdef(to_regclass(format('pgmq.%I', v_index)));
+  v_key_index text := format('fairlease_q%s_key_idx', p_queue.id);
 begin
-  if p_queue.has_headers <> (v_indexed like '%headers%') then
-    execute format('drop index pgmq.%I', v_index);
+  perform fairlease.index_orgs(p_queue);
+  -- pgmq makes one; the claim finds the oldest visible message by it.
+  if not exists (
+    select from pg_catalog.pg_index i
+    where i.indrelid = to_regclass(format('pgmq.%I', p_queue.table_name))
+      and i.indisvalid and i.indpred is null and pg_get_indexdef(i.indexrelid, 1, false) = 'vt'
+  ) then
+    execute format('create index %I on pgmq.%I (vt)',
+      format('fairlease_q%s_vt_idx', p_queue.id), p_queue.table_name);
   end if;
-  execute format(
-    'create index if not exists %I on pgmq.%I ((%s) collate "C", vt, msg_id)',
-    v_index, p_queue.table_name, v_org
-  );
   if p_queue.unique_keys then
     execute format(
       'create unique index if not exists %I on pgmq.%I (md5(message ->> ''key'')) '
-      'where (message ->> ''key'') is not null',
-      format('fairlease_q%s_key_idx', p_queue.id), p_queue.table_name
+      'where (message ->> ''key'') is not null', v_key_index, p_queue.table_name
     );
   else
-    execute format('drop index if exists pgmq.%I', format('fairlease_q%s_key_idx', p_queue.id));
+    execute format('drop index if exists pgmq.%I', v_key_index);
   end if;
   -- Every message is updated once or more and then deleted: vacuum must keep up with that.
   execute format(
@@ -193,11 +229,48 @@ begin
 end;
 $$;
 
+-- Undo all that attaching did to the queue's tables. Messages stay, and so does what is known of
+-- them. False if the queue was not attached.
+create or replace function fairlease.detach_queue(queue_name text)
+returns boolean
+language plpgsql
+set search_path = ''
+set client_min_messages = warning
+as $$
+declare
+  v_queue fairlease.queues;
+  v_name text;
+begin
+  delete from fairlease.queues q where q.queue = queue_name returning q.* into v_queue;
+  if not found then
+    return false;
+  end if;
+  for v_name in
+    select p.oid::regprocedure::text
+    from pg_catalog.pg_proc p
+    where p.pronamespace = 'fairlease'::regnamespace
+      and p.proname ~ format('^q%s_', v_queue.id)
+  loop
+    execute format('drop function %s', v_name);
+  end loop;
+  execute format('drop index if exists pgmq.%I, pgmq.%I, pgmq.%I',
+    format('fairlease_q%s_org_idx', v_queue.id), format('fairlease_q%s_key_idx', v_queue.id),
+    format('fairlease_q%s_vt_idx', v_queue.id));
+  if to_regclass(format('pgmq.%I', v_queue.table_name)) is not null then
+    execute format('drop trigger if exists fairlease_org on pgmq.%I', v_queue.table_name);
+  end if;
+  return true;
+end;
+$$;
+
 revoke all on function
   fairlease.check_queue_name(text),
   fairlease.ensure_queue(text),
   fairlease.register_queue(text),
+  fairlease.org_index_columns(fairlease.queues),
+  fairlease.index_orgs(fairlease.queues),
   fairlease.index_queue(fairlease.queues),
+  fairlease.detach_queue(text),
   fairlease.make_queue_functions(fairlease.queues),
   fairlease.attach_queue(text, text, int, interval, boolean, regprocedure, boolean)
 from public;

@@ -33,6 +33,17 @@ as $$
     on s.queue = p_queue and s.msg_id = m.msg_id and s.enqueued_at = m.enqueued_at
 $$;
 
+create or replace function fairlease.with_result(p_outcome fairlease.outcome, p_result text)
+returns fairlease.outcome
+language plpgsql immutable parallel safe
+set search_path = ''
+as $$
+begin
+  p_outcome.result := coalesce(p_outcome.result, p_result);
+  return p_outcome;
+end;
+$$;
+
 create or replace function fairlease.claim_json(
   p_queue text, p_answer fairlease.claim_answer, p_settled fairlease.outcome[]
 )
@@ -102,14 +113,24 @@ begin
     end;
   end if;
   return fairlease.claim_json(queue_name, v_answer, v_settled);
-exception when deadlock_detected or serialization_failure then
-  raise exception using errcode = 'lock_not_available',
-    message = 'settle_and_claim met a lock conflict: call it again';
+exception
+  when deadlock_detected or serialization_failure then
+    raise exception using errcode = 'lock_not_available',
+      message = 'settle_and_claim met a lock conflict: call it again';
+  when undefined_table or undefined_function then
+    -- Handlers that were in flight when their queue was dropped hear of their messages first.
+    if cardinality(v_outcomes) = 0 then
+      perform fairlease.raise_lost_queue(queue_name, sqlerrm);
+    end if;
+    return fairlease.claim_json(queue_name, fairlease.refusal('no_demand', null), array(
+      select fairlease.with_result(o, 'gone') from unnest(v_outcomes) o
+    ));
 end;
 $$;
 
 revoke all on function
   fairlease.settled_json(fairlease.outcome[]),
+  fairlease.with_result(fairlease.outcome, text),
   fairlease.deliveries_json(text, fairlease.delivery[]),
   fairlease.claim_json(text, fairlease.claim_answer, fairlease.outcome[])
 from public;

@@ -155,9 +155,12 @@ begin
   end if;
   return jsonb_build_object('slot_alive', v_alive)
     || fairlease.extend_deliveries(v_queue, v_deliveries, sleep_seconds, v_now);
-exception when deadlock_detected or serialization_failure then
-  raise exception using errcode = 'lock_not_available',
-    message = 'heartbeat_org_slot met a lock conflict: call it again';
+exception
+  when deadlock_detected or serialization_failure then
+    raise exception using errcode = 'lock_not_available',
+      message = 'heartbeat_org_slot met a lock conflict: call it again';
+  when undefined_table or undefined_function then
+    perform fairlease.raise_lost_queue(queue_name, sqlerrm);
 end;
 $$;
 

@@ -218,9 +218,12 @@ begin
     )
     from unnest(v_messages) m
   );
-exception when deadlock_detected or serialization_failure then
-  raise exception using errcode = 'lock_not_available',
-    message = 'send_messages met a lock conflict: call it again';
+exception
+  when deadlock_detected or serialization_failure then
+    raise exception using errcode = 'lock_not_available',
+      message = 'send_messages met a lock conflict: call it again';
+  when undefined_table or undefined_function then
+    perform fairlease.raise_lost_queue(queue_name, sqlerrm);
 end;
 $$;
 
