@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fairlease import Dead
+from fairlease import Dead, RateLimited
 from github_worker.answers import GitHubUnavailable
 
 if TYPE_CHECKING:
@@ -63,6 +63,16 @@ async def test_a_branch_that_cannot_be_locked_does_not_stop_it(tenant: Tenant, s
     await tenant.deliver("archive_repo_and_lock", repository="hw")
 
     assert tenant.state["repos"]["hw"]["archived"] is True
+
+
+async def test_a_limit_is_never_taken_for_a_branch_that_cannot_be_locked(tenant: Tenant) -> None:
+    headers = {"retry-after": "12"}
+    tenant.break_next(kind="status", path="/protection", status=403, headers=headers)
+
+    with pytest.raises(RateLimited):
+        await tenant.deliver("archive_repo_and_lock", repository="hw")
+
+    assert tenant.state["repos"]["hw"]["archived"] is False
 
 
 async def test_a_repository_that_does_not_exist_is_dead_at_last(tenant: Tenant) -> None:
