@@ -97,7 +97,7 @@ begin
   v_ask.holder := holder;
   v_ask.sleep_seconds := sleep_seconds;
   -- PostgREST cuts a set at its max-rows after the function has hidden every row.
-  v_ask.n := least(n, 100);
+  v_ask.n := case when n > 100 then 100 else n end;
   v_ask.lease_ttl_seconds := lease_ttl_seconds;
   v_ask.max_per_org := max_per_org;
   v_ask.global_cap := global_cap;

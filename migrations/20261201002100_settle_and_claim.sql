@@ -86,7 +86,7 @@ begin
   v_ask.queue := queue_name;
   v_ask.holder := holder;
   v_ask.sleep_seconds := sleep_seconds;
-  v_ask.n := least(n, 500);
+  v_ask.n := case when n > 500 then 500 else n end;
   v_ask.lease_ttl_seconds := lease_ttl_seconds;
   v_ask.max_per_org := max_per_org;
   v_ask.global_cap := global_cap;
