@@ -32,7 +32,7 @@ begin
   update fairlease.circuits c
   set opened_at = p_now, trips = v_circuit.trips, reason = p_reason, closed_at = null,
     open_until = p_now + fairlease.of_ms(
-      least(coalesce(p_limit_ms, 60000) * 2 ^ least(v_circuit.trips - 1, 30), v_day)
+      least(coalesce(p_limit_ms, 60000) * 2::numeric ^ least(v_circuit.trips - 1, 30), v_day)
     ),
     probe_queue = null, probe_id = null, probe_ct = null, probe_until = null
   where c.org = p_org;
