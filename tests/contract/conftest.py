@@ -1,19 +1,24 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import pytest
 
+from fairlease.local.gateway import GatewayConfig, running_gateway
 from fairlease.transports.postgres import PostgresRpc
+from fairlease.transports.postgrest import PostgrestRpc
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
 
     import psycopg
 
+    from fairlease.local.postgres import LocalPostgres
     from fairlease.rpc import Rpc
 
 QUEUE = "contract"
+KEY = "sb_secret_contract"
 
 
 @pytest.fixture
@@ -22,9 +27,27 @@ def queue(connection: psycopg.Connection) -> str:
     return QUEUE
 
 
-@pytest.fixture(params=["postgres"])
+@pytest.fixture
+def gateway_url(postgres: LocalPostgres, database: str) -> Iterator[str]:
+    name = urlsplit(database).path.lstrip("/")
+    config = GatewayConfig(
+        database_url=postgres.url(name, "authenticator"),
+        jwt_secret="a-secret-of-the-contract-tests-32-bytes",
+        db_schemas=("public", "pgmq_public"),
+        api_keys={KEY: "service_role"},
+        db_pool=4,
+    )
+    with running_gateway(config) as url:
+        yield url
+
+
+@pytest.fixture(params=["postgres", "postgrest"])
 async def rpc(request: pytest.FixtureRequest, database: str, queue: str) -> AsyncIterator[Rpc]:
     """Each transport in turn; what one passes, the other must pass."""
-    adapter = PostgresRpc(database)
+    adapter: PostgresRpc | PostgrestRpc
+    if request.param == "postgres":
+        adapter = PostgresRpc(database)
+    else:
+        adapter = PostgrestRpc(request.getfixturevalue("gateway_url"), KEY)
     yield adapter
     await adapter.aclose()
