@@ -64,11 +64,11 @@ def test_a_signal_ends_it_cleanly() -> None:
     assert (server.returncode, errors) == (0, "")
 
 
-def test_it_listens_on_loopback_only() -> None:
-    with GitHubServer() as server:
-        port = int(server.url.rpartition(":")[2])
-        with socket.create_server(("127.0.0.2", port)):
-            pass
+def test_it_listens_on_one_address_of_loopback_only(github: GitHubServer) -> None:
+    port = int(github.url.rpartition(":")[2])
+
+    with socket.create_server(("127.0.0.2", port)):
+        pass
 
 
 @pytest.mark.parametrize(
@@ -92,11 +92,12 @@ def test_what_it_cannot_use_is_said(
     assert said.err.startswith(("cannot serve: ", "not understood: "))
 
 
-def test_a_port_that_is_taken_is_said(capfd: pytest.CaptureFixture[str]) -> None:
-    with GitHubServer() as first:
-        port = first.url.rpartition(":")[2]
+def test_a_port_that_is_taken_is_said(
+    github: GitHubServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    port = github.url.rpartition(":")[2]
 
-        with pytest.raises(ConfigurationError, match="did not start"):
-            GitHubServer("--port", port).start()
+    with pytest.raises(ConfigurationError, match="did not start"):
+        GitHubServer("--port", port).start()
 
     assert "cannot serve" in capfd.readouterr().err
