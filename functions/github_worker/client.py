@@ -149,7 +149,7 @@ class OrgApi:
         return {
             "X-GitHub-Api-Version": API_VERSION,
             "x-fairlease-org": self.ctx.org,
-            "x-fairlease-queue": self.ctx.queue,
+            "x-fairlease-queue": quote(self.ctx.queue),
             "x-fairlease-message": str(self.ctx.msg_id),
         }
 
