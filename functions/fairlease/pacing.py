@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol, Self
 
 if TYPE_CHECKING:
     import random
 
 _JITTER = 0.25
-
-
-class Round(Enum):
-    """What one round of a polling loop came back with."""
-
-    WORK = auto()
-    #: Nothing was asked for, because there is no room for more: that is not idling.
-    HELD = auto()
-    EMPTY = auto()
-    ERROR = auto()
 
 
 class PollKnobs(Protocol):
@@ -71,27 +60,23 @@ class PollingDelay:
         """The pause before the very first round: a fleet that starts together spreads."""
         return self._dice.uniform(0.0, self.idle_seconds)
 
-    def after(self, found: Round) -> float:
-        """The pause after a round that brought `found`."""
-        if found is Round.WORK or found is Round.HELD:
-            self._next_seconds = self.idle_seconds
-            pause = self.busy_seconds if found is Round.WORK else self.idle_seconds
-        else:
-            pause = self._next_seconds
-            self._next_seconds = min(self.max_seconds, pause * 2)
-        return self._jittered(pause)
-
     def after_work(self) -> float:
-        return self.after(Round.WORK)
+        self._next_seconds = self.idle_seconds
+        return self._jittered(self.busy_seconds)
 
     def after_held(self) -> float:
-        return self.after(Round.HELD)
+        """Nothing was asked for, because there is no room for more: that is not idling."""
+        self._next_seconds = self.idle_seconds
+        return self._jittered(self.idle_seconds)
 
     def after_empty(self) -> float:
-        return self.after(Round.EMPTY)
+        pause = self._next_seconds
+        self._next_seconds = min(self.max_seconds, pause * 2)
+        return self._jittered(pause)
 
     def after_error(self) -> float:
-        return self.after(Round.ERROR)
+        """One step like an empty round, from the idle interval upwards."""
+        return self.after_empty()
 
     def _jittered(self, seconds: float) -> float:
         return seconds * self._dice.uniform(1 - _JITTER, 1 + _JITTER)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from typing import Annotated
+from urllib.parse import quote
 
 import httpx
 import typer
@@ -22,7 +23,7 @@ def poke(
 ) -> None:
     """Poke a function and print the host's answer as one JSON object."""
     secret = Required(os.environ).function_secrets()[0].get_secret_value()
-    target = f"{url.rstrip('/')}/functions/v1/{name}"
+    target = f"{url.rstrip('/')}/functions/v1/{quote(name, safe='')}"
     try:
         answer = httpx.post(
             target, headers={"x-edge-function-secret": secret}, timeout=_TIMEOUT_SECONDS

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from fairlease.settings import env_of, knob_table, load_settings
 from fairlease.settings.table import as_json, as_markdown
@@ -33,7 +33,7 @@ def settings(
             json.dumps({"knobs": knobs, "issues": [issue.as_json() for issue in loaded.issues]})
         )
     else:
-        table = Table("variable", "in effect", "unit", "what it does")
+        table = Table(Column("variable", no_wrap=True), "in effect", "unit", "what it does")
         for name, knob in knob_table().items():
             table.add_row(env_of(name), str(in_effect[name]), knob.unit, knob.sentence)
         Console().print(table)

@@ -89,37 +89,47 @@ def serve(options: ServeOptions, on_ready: Callable[[str], None]) -> None:
 
 
 class _Server(MPServer):
-    """Granian's, with a stop that reaches the worker at once and cannot be lost or hang.
+    """Granian's, with signals that reach the worker at once and cannot be lost or hang.
 
     Granian stops its workers from its main loop, which may be waiting, for as long as the grace,
     for a predecessor to end; the successor would not hear of the stop in that time. And its signal
-    handler takes a lock that a second signal then waits for.
+    handlers take a lock that they may have interrupted, or that a second signal then waits for.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._stops: queue.SimpleQueue[None] = queue.SimpleQueue()
-        threading.Thread(target=self._stop_when_told, daemon=True).start()
+        self._told: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        threading.Thread(target=self._do_as_told, daemon=True).start()
 
     def signal_handler_interrupt(self, *_args: Any, **_kwargs: Any) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_IGN)
-        self._stops.put(None)
+        self._told.put(self._insist_on_stop)
+
+    def signal_handler_reload(self, *_args: Any, **_kwargs: Any) -> None:
+        self._told.put(self._ask_for_successor)
 
     def shutdown(self, exit_code: int = 0) -> None:
         if self.interrupt_signal:
             self.interrupt_children.clear()  # a worker that heard of the stop by itself
         super().shutdown(exit_code)  # type: ignore[no-untyped-call]
 
-    def _stop_when_told(self) -> None:
-        self._stops.get()
+    def _do_as_told(self) -> None:
+        while True:
+            self._told.get()()
+
+    def _insist_on_stop(self) -> None:
+        """Again and again: the main loop may clear its event, or start a worker, in between."""
         self.interrupt_signal = True
-        # Again and again: the main loop may clear its event, or start a worker, in between.
         while True:
             for worker in tuple(self.wrks):
                 worker.terminate()  # type: ignore[no-untyped-call]
             self.main_loop_interrupt.set()
             time.sleep(_INSIST_SECONDS)
+
+    def _ask_for_successor(self) -> None:
+        self.reload_signal = True
+        self.main_loop_interrupt.set()
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from fairlease.host.functions import FunctionFolder
     from fairlease.host.runs import Runs
     from fairlease.settings import KnobIssue
+
+log = logging.getLogger("fairlease.host")
 
 SECRET_HEADER = "x-edge-function-secret"  # noqa: S105 - its name
 BODY_LIMIT = 64 * 1024
@@ -76,7 +79,15 @@ async def _poke(surface: Surface, request: Request) -> JSONResponse:
         return _refused(413, f"a poke carries at most {BODY_LIMIT} bytes", {"connection": "close"})
     if surface.runs.stopping:
         return _refused(503, "this host is stopping; poke again", {"retry-after": "1"})
-    poked = surface.runs.poke(folder)
+    return _started(surface.runs, folder)
+
+
+def _started(runs: Runs, folder: FunctionFolder) -> JSONResponse:
+    try:
+        poked = runs.poke(folder)
+    except Exception:
+        log.exception("no run could be made", extra={"function": folder.name})
+        return _refused(500, f"{folder.name} could not be started; the host's log says why")
     status = "accepted" if poked.started else "already_running"
     return JSONResponse({"status": status, "run_id": poked.run_id}, status_code=202)
 

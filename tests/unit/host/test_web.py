@@ -163,6 +163,25 @@ async def test_a_body_that_does_not_announce_its_size_is_bounded_too(host: Host)
     assert not host.naps
 
 
+async def test_three_hundred_pokes_at_once_are_one_run(host: Host) -> None:
+    answers = await asyncio.gather(*(host.poke() for _ in range(300)))
+    said = [answer.json()["status"] for answer in answers]
+    assert (said.count("accepted"), said.count("already_running")) == (1, 299)
+
+
+async def test_a_run_that_cannot_be_made_is_500_without_its_reason(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_folder: FunctionFolder) -> None:
+        raise RuntimeError("password=hush")
+
+    monkeypatch.setattr(host.runs, "new_run", fails)
+    answer = await host.poke()
+    assert answer.status_code == 500
+    assert "hush" not in answer.text
+    assert host.runs.idle
+
+
 async def test_a_host_that_stops_starts_nothing_and_says_so(host: Host) -> None:
     host.runs.stop()
     answer = await host.poke()
