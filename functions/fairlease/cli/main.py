@@ -6,6 +6,7 @@ import sys
 
 import typer
 
+from fairlease.cli.doctor import doctor
 from fairlease.cli.init import init
 from fairlease.cli.migrate import migrate
 from fairlease.cli.poke import poke
@@ -39,7 +40,7 @@ app = typer.Typer(
     epilog="Exit codes: 0 done; 1 failed; 2 wrong input or configuration; "
     "3 the database did not do it; 4 `migrate --check` found something to apply; 130 Ctrl-C.",
 )
-for command in (init, migrate, serve, poke, settings, simulate):
+for command in (doctor, init, migrate, serve, poke, settings, simulate):
     app.command()(command)
 app.add_typer(queue, name="queue")
 
