@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 DRAIN = 'name = "adder"\nkind = "drain"\nqueues = ["sums"]\n[knobs]\nidle_budget_seconds = 0\n'
 HANDLERS = """
+import asyncio
 from pydantic import BaseModel
 from fairlease import Context, Worker
 
@@ -27,6 +28,12 @@ class Sum(BaseModel):
 @worker.handler("add")
 async def add(args: Sum, ctx: Context) -> None:
     print("sum", ctx.org, args.a + args.b, flush=True)
+
+@worker.handler("add_slowly")
+async def add_slowly(args: Sum, ctx: Context) -> None:
+    print("begun", flush=True)
+    await asyncio.sleep(0.5)
+    print("sum", ctx.org, args.a + args.b, flush=True)
 """
 
 
@@ -38,8 +45,8 @@ def write_adder(root: Path) -> Path:
     return root
 
 
-def send(database: str, a: int, b: int) -> None:
-    body = {"method": "add", "org": "acme", "args": {"a": a, "b": b}}
+def send(database: str, a: int, b: int, method: str = "add") -> None:
+    body = {"method": method, "org": "acme", "args": {"a": a, "b": b}}
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute(
             "select pgmq.send('sums', %s)", (psycopg.types.json.Jsonb(body),)
@@ -65,6 +72,18 @@ def test_a_poke_drains_the_queue_of_a_function(database: str, tmp_path: Path) ->
         assert host.line() == "sum acme 42"
         assert eventually(lambda: archived(database) == 1)
         assert eventually(lambda: host.poke("adder").json()["status"] == "accepted")
+
+
+def test_a_stop_lets_the_message_in_flight_finish_and_settle(database: str, tmp_path: Path) -> None:
+    queues.ensure(database, ["sums"])
+    send(database, 1, 2, "add_slowly")
+    with running_host(write_adder(tmp_path), FAIRLEASE_DATABASE_URL=database) as host:
+        host.poke("adder")
+        assert host.line() == "begun"
+        host.process.terminate()
+        assert host.line() == "sum acme 3"
+        assert host.wait() == 0
+    assert archived(database) == 1
 
 
 def test_a_host_without_its_database_starts_and_is_not_ready(tmp_path: Path) -> None:
