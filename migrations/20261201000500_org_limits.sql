@@ -8,13 +8,12 @@ create table if not exists fairlease.org_limits (
   burst int not null default 1 check (burst >= 1),
   paused boolean not null default false,
   note text,
-  tat numeric,
-  tat_rate numeric
+  tat numeric
 ) with (fillfactor = 50);
 comment on column fairlease.org_limits.max_per_org is 'Slots of this org over all queues; replaces the claim''s argument; 0 takes none.';
 comment on column fairlease.org_limits.starts_per_minute is 'Messages handed out per minute, over the whole fleet; null: as many as there are.';
 comment on column fairlease.org_limits.burst is 'How many starts may come at once after a quiet time.';
-comment on column fairlease.org_limits.tat is 'Theoretical arrival time of the next start, in seconds since 1970 times tat_rate: one start is exactly 60.';
+comment on column fairlease.org_limits.tat is 'Theoretical arrival time of the next start, in seconds since 1970 times starts_per_minute: one start is exactly 60.';
 
 create table if not exists fairlease.circuits (
   org text collate "C" primary key check (org <> ''),
@@ -48,6 +47,30 @@ create or replace trigger fold_org before insert or update of org on fairlease.o
 create or replace trigger fold_org before insert or update of org on fairlease.circuits
   for each row execute function fairlease.fold_org_column();
 
-revoke all on function fairlease.fold_org_column() from public;
+-- A rate that changes keeps what the org owes: the same number of starts.
+create or replace function fairlease.rebase_arrival_time()
+returns trigger
+language plpgsql
+set search_path = ''
+as $$
+declare
+  v_epoch numeric := extract(epoch from fairlease.now_());
+begin
+  if new.starts_per_minute is distinct from old.starts_per_minute then
+    new.tat := v_epoch * new.starts_per_minute
+      + greatest(0, old.tat - v_epoch * old.starts_per_minute);
+  end if;
+  return new;
+end;
+$$;
+
+create or replace trigger rebase_arrival_time
+  before update of starts_per_minute on fairlease.org_limits
+  for each row execute function fairlease.rebase_arrival_time();
+
+revoke all on function
+  fairlease.fold_org_column(),
+  fairlease.rebase_arrival_time()
+from public;
 
 notify pgrst, 'reload schema';

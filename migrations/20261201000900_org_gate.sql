@@ -8,20 +8,29 @@ set search_path = ''
 as $$ select greatest(0, ceil(extract(epoch from p_interval) * 1000))::bigint $$;
 
 -- GCRA in exact arithmetic: time is measured in seconds times the rate, so one start is 60 whatever
--- the rate, and nothing is ever rounded.
-create or replace function fairlease.tokens(p_limits fairlease.org_limits, p_now timestamptz)
+-- the rate, and nothing is ever divided or rounded.
+create or replace function fairlease.arrival_time(p_limits fairlease.org_limits, p_now timestamptz)
 returns numeric
-language sql immutable parallel safe
+language plpgsql immutable parallel safe
 set search_path = ''
 as $$
-  select (v.now + 60 * p_limits.burst - greatest(v.tat, v.now)) / 60
-  from (
-    select extract(epoch from p_now) * p_limits.starts_per_minute as now,
-      case
-        when p_limits.tat_rate = p_limits.starts_per_minute then p_limits.tat
-        else p_limits.tat / p_limits.tat_rate * p_limits.starts_per_minute
-      end as tat
-  ) v
+begin
+  return greatest(extract(epoch from p_now) * p_limits.starts_per_minute, p_limits.tat);
+end;
+$$;
+
+-- How many starts may come now, and what of the next has been saved up.
+create or replace function fairlease.tokens(p_limits fairlease.org_limits, p_now timestamptz)
+returns numeric
+language plpgsql immutable parallel safe
+set search_path = ''
+as $$
+begin
+  return p_limits.burst - (
+    fairlease.arrival_time(p_limits, p_now)
+      - extract(epoch from p_now) * p_limits.starts_per_minute
+  ) / 60;
+end;
 $$;
 
 -- A holder stays within the cap where its ordinal does; above it a pinned one drains.
@@ -183,14 +192,7 @@ set search_path = ''
 as $$
 begin
   update fairlease.org_limits l
-  set tat = greatest(
-      extract(epoch from p_ask.asked_at) * l.starts_per_minute,
-      case
-        when l.tat_rate = l.starts_per_minute then l.tat
-        else l.tat / l.tat_rate * l.starts_per_minute
-      end
-    ) + 60 * cardinality(p_messages),
-    tat_rate = l.starts_per_minute
+  set tat = fairlease.arrival_time(l, p_ask.asked_at) + 60 * cardinality(p_messages)
   where l.org = p_gate.org and l.starts_per_minute is not null;
   if p_gate.half_open then
     update fairlease.circuits c
@@ -203,6 +205,7 @@ $$;
 
 revoke all on function
   fairlease.milliseconds(interval),
+  fairlease.arrival_time(fairlease.org_limits, timestamptz),
   fairlease.tokens(fairlease.org_limits, timestamptz),
   fairlease.org_gate(text, fairlease.claim_ask),
   fairlease.fits_org(fairlease.claim_ask, text, int, int),

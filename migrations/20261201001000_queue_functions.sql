@@ -145,7 +145,7 @@ declare
   v_org text collate "C";
   v_vt timestamptz;
 begin
-  while p_at.probes_left > 0 loop
+  loop
     select {org}, m.vt into v_org, v_vt
     from {q} m
     where {org} > p_at.at_org
@@ -158,8 +158,9 @@ begin
     end if;
     if v_org is null or p_at.wrapped and v_org > p_at.start_org then
       p_at.complete := true;
-      return p_at;
+      exit;
     end if;
+    exit when p_at.probes_left = 0;
     p_at.at_org := v_org;
     p_at.probes_left := p_at.probes_left - 1;
     continue when v_vt > p_ask.asked_at;
