@@ -10,5 +10,16 @@ from fairlease.errors import ConfigurationError
 from fairlease.messages.context import Context
 from fairlease.messages.registry import Worker
 from fairlease.messages.verdicts import Dead, RateLimited, Retry, Snooze
+from fairlease.model import NewMessage, Sent
 
-__all__ = ["ConfigurationError", "Context", "Dead", "RateLimited", "Retry", "Snooze", "Worker"]
+__all__ = [
+    "ConfigurationError",
+    "Context",
+    "Dead",
+    "NewMessage",
+    "RateLimited",
+    "Retry",
+    "Sent",
+    "Snooze",
+    "Worker",
+]

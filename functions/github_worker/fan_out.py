@@ -1,52 +1,27 @@
-"""One message per repository, sent by whoever hosts the worker."""
+"""One message per repository."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
-from fairlease import ConfigurationError
+from fairlease import NewMessage
 from github_worker.client import require_own
 from github_worker.payloads import RepositoryPermissions
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from github_worker.client import OrgApi
     from github_worker.payloads import FixAssignmentRepoPermissions
 
-Envelope = Mapping[str, Any]
-
-
-class Send(Protocol):
-    """Puts envelopes (`method`, `org`, `args`, `key`) on a queue in one round trip.
-
-    One whose `key` is live already must not become a second message.
-    """
-
-    async def __call__(self, queue: str, envelopes: Sequence[Envelope]) -> object: ...
-
-
-_sender: list[Send] = []
-
-
-def send_with(send: Send | None) -> None:
-    """Set what sends for this process; None takes it away."""
-    _sender[:] = [] if send is None else [send]
-
 
 async def fix_permissions(api: OrgApi, args: FixAssignmentRepoPermissions) -> None:
-    """Send a `sync_repo_permissions` for every repository of the assignment.
-
-    Raises `ConfigurationError` where no sender is set.
-    """
-    if not _sender:
-        raise ConfigurationError(
-            "github_worker has no sender; call fan_out.send_with(send) at start"
-        )
+    """Send a `sync_repo_permissions` for every repository of the assignment."""
     tables = await _repositories(api, args)
-    envelopes = [_envelope(api, args, name, own) for name, own in tables.items()]
-    if envelopes:
-        await _sender[0](api.ctx.queue, envelopes)
-    api.ctx.log.info("fanned out", extra={"messages": len(envelopes)})
+    messages = [_message(api, args, name, own) for name, own in tables.items()]
+    if messages:
+        await api.ctx.send(messages)
+    api.ctx.log.info("fanned out", extra={"messages": len(messages)})
 
 
 async def _repositories(
@@ -64,9 +39,9 @@ async def _repositories(
     }
 
 
-def _envelope(
+def _message(
     api: OrgApi, args: FixAssignmentRepoPermissions, name: str, own: RepositoryPermissions
-) -> Envelope:
+) -> NewMessage:
     tables = {
         "collaborators": _joined(args.collaborators, own.collaborators),
         "teams": _joined(args.teams, own.teams),
@@ -74,18 +49,18 @@ def _envelope(
     given = {key: table for key, table in tables.items() if table is not None}
     repository = f"{args.org}/{name}"
     ctx = api.ctx
-    return {
+    body = {
         "method": "sync_repo_permissions",
-        "org": ctx.org,
         "args": {
             "org": args.org,
             "repository": repository,
             "remove_others": args.remove_others,
             **given,
         },
-        # The same for every delivery of this message: a crash after the send does not send twice.
-        "key": f"fix_assignment_repo_permissions/{ctx.queue}/{ctx.msg_id}/{name.lower()}",
     }
+    # The same for every delivery of this message: a crash after the send does not send twice.
+    key = f"fix_assignment_repo_permissions/{ctx.queue}/{ctx.msg_id}/{name.lower()}"
+    return NewMessage(body, org=ctx.org, key=key)
 
 
 def _joined(

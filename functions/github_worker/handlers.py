@@ -24,10 +24,7 @@ if TYPE_CHECKING:
 worker = Worker()
 
 RETRY = Retry(max_attempts=10, base=30, cap=3600)
-
-# For the host: what fans out needs a way to send, and connections want to be closed.
-send_with = fan_out.send_with
-close = connection.close
+worker.on_close(connection.close)
 
 
 @worker.handler("create_repo", retry=RETRY)

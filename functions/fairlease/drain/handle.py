@@ -15,15 +15,19 @@ from fairlease.events import CancellationSwallowed, HandlerCancelled, HandlerEnd
 from fairlease.messages.context import Context
 from fairlease.messages.envelope import Envelope, open_envelope
 from fairlease.messages.retry import judge
+from fairlease.messages.sending import send
 from fairlease.messages.verdicts import Dead, Verdict
 from fairlease.model import DeadLetter, Done, GiveBack, Outcome, SnoozeUntil
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fairlease.drain.flight import Flight, InFlight
     from fairlease.drain.lease import Lease
     from fairlease.drain.mode import Mode
     from fairlease.drain.setup import RunSetup
     from fairlease.messages.registry import Handler
+    from fairlease.model import NewMessage, Sent
 
 TIMED_OUT = "timeout"
 ISOLATE_ENDS = "isolate_ends"
@@ -162,8 +166,13 @@ class Handling:
             key=envelope.key,
             headers=message.headers or {},
             on_progress=self.in_flight.progress,
+            sender=self._send,
             log=logging.LoggerAdapter(_log, ids),
         )
+
+    async def _send(self, queue: str, messages: Sequence[NewMessage]) -> Sent:
+        """Shielded: a send that was cut off by its handler's end would have no known outcome."""
+        return await asyncio.shield(asyncio.ensure_future(send(self.setup.rpc, queue, messages)))
 
     def _outcome(
         self, flight: Flight, handler: Handler, raised: BaseException | None, took_ms: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from fairlease.host.functions import FunctionFolder
     from fairlease.host.runs import Run
     from fairlease.rpc import Rpc
+
+
+log = logging.getLogger("fairlease.host")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,9 @@ class Engine:
         self._environ = environ
         drains = [f for f in functions.values() if f.kind is Kind.DRAIN]
         self._app = App(environ) if drains or _has_database(environ) else None
-        self._handlers = {f.name: f.load_worker().handlers for f in drains}
+        workers = {f.name: f.load_worker() for f in drains}
+        self._handlers = {name: worker.handlers for name, worker in workers.items()}
+        self._closers = [close for worker in workers.values() for close in worker.closers]
         self._tasks = {f.name: f.load_task() for f in functions.values() if f.kind is Kind.TASK}
         self._queues = tuple(dict.fromkeys(queue for f in drains for queue in f.queues))
         self._check: tuple[Rpc, DatabaseCheck] | None = None
@@ -74,6 +80,11 @@ class Engine:
         return await self._check[1].readiness()
 
     async def aclose(self) -> None:
+        for close in self._closers:
+            try:
+                await close()
+            except Exception:
+                log.exception("a function's client could not be closed")
         if self._check is not None:
             await self._check[0].aclose()
         if self._app is not None:

@@ -15,6 +15,7 @@ from fairlease.errors import ConfigurationError
 from fairlease.messages.context import Context
 from fairlease.messages.verdicts import Retry
 
+Closer = Callable[[], Awaitable[None]]
 HandlerFunction = Callable[[Any, Context], Awaitable[None] | None]
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -36,6 +37,7 @@ class Worker:
     """The handlers of one function; its queues stand in `function.toml`."""
 
     handlers: dict[str, Handler] = field(default_factory=dict)
+    closers: list[Closer] = field(default_factory=list)
 
     def handler(
         self, method: str, *, retry: Retry | None = None, timeout: float | None = None
@@ -64,6 +66,11 @@ class Worker:
             return function
 
         return register
+
+    def on_close(self, close: Closer) -> Closer:
+        """Register a coroutine function that runs at the end of the process, to close clients."""
+        self.closers.append(close)
+        return close
 
 
 def _arguments_of(method: str, function: Callable[..., Any]) -> TypeAdapter[Any]:

@@ -41,6 +41,7 @@ class Tenant:
     server: GitHubServer
     login: str
     setup: dict[str, Any] = field(default_factory=dict)
+    sender: Any = None
 
     def context(self, **changes: Any) -> Context:
         clock = SystemClock()
@@ -53,6 +54,8 @@ class Tenant:
             "clock": clock,
             "deadline": clock.monotonic() + 110,
         }
+        if self.sender is not None:
+            given["sender"] = self.sender
         return Context(**(given | changes))
 
     async def deliver(self, method: str, *, ctx: Context | None = None, **args: Any) -> None:

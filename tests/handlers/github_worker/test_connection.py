@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fairlease import ConfigurationError
-from github_worker import connection, handlers
+from github_worker import connection
 from github_worker.settings import DEFAULT_API_URL, AppKey, load_settings
 
 if TYPE_CHECKING:
@@ -112,14 +112,14 @@ async def test_requests_share_a_connection(tenant: Tenant, monkeypatch: pytest.M
         await api.call("GET", "orgs", tenant.login)
 
     assert accepted == 1
-    await handlers.close()
+    await connection.close()
     server.close()
 
 
 async def test_after_close_the_next_call_opens_again(tenant: Tenant) -> None:
     for _ in range(2):
         await tenant.deliver("create_repo", repository="hw")
-        await handlers.close()
+        await connection.close()
 
     assert tenant.meter["repos_created"] == 1
 

@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fairlease import ConfigurationError, Dead
-from github_worker import handlers
+from fairlease import ConfigurationError, Dead, NewMessage, Sent
+from fairlease.messages.outgoing import check_message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Sequence
 
     from conftest import Tenant
 
@@ -25,20 +25,19 @@ class Outbox:
     """Sends nowhere; a key that it has seen is not taken again."""
 
     def __init__(self) -> None:
-        self.by_key: dict[str, tuple[str, Mapping[str, Any]]] = {}
+        self.by_key: dict[str | None, tuple[str, NewMessage]] = {}
 
-    async def __call__(self, queue: str, envelopes: Sequence[Mapping[str, Any]]) -> object:
-        for envelope in envelopes:
-            self.by_key.setdefault(envelope["key"], (queue, envelope))
-        return None
+    async def __call__(self, queue: str, messages: Sequence[NewMessage]) -> Sent:
+        for message in messages:
+            check_message(message)
+            self.by_key.setdefault(message.key, (queue, message))
+        return Sent(tuple(range(len(messages))))
 
 
 @pytest.fixture
-def outbox() -> Iterator[Outbox]:
-    sender = Outbox()
-    handlers.send_with(sender)
-    yield sender
-    handlers.send_with(None)
+def outbox(tenant: Tenant) -> Outbox:
+    tenant.sender = Outbox()
+    return tenant.sender
 
 
 async def test_one_message_for_each_repository_of_the_prefix(
@@ -52,10 +51,10 @@ async def test_one_message_for_each_repository_of_the_prefix(
 
     sent = list(outbox.by_key.values())
     assert {queue for queue, _ in sent} == {"async_calls_low_priority"}
-    assert sorted(envelope["args"]["repository"] for _, envelope in sent) == [
+    assert sorted(message.body["args"]["repository"] for _, message in sent) == [
         f"{tenant.login}/HW1-{number:03}" for number in range(130)
     ]
-    assert {envelope["org"] for _, envelope in sent} == {tenant.login}
+    assert {message.org for _, message in sent} == {tenant.login}
 
 
 async def test_what_is_sent_is_what_the_handler_takes(tenant: Tenant, outbox: Outbox) -> None:
@@ -64,9 +63,9 @@ async def test_what_is_sent_is_what_the_handler_takes(tenant: Tenant, outbox: Ou
         repositories={"hw2-a": {"teams": {"staff": "admin"}}},
         teams={"Staff": "pull"},
     )
-    ((_, envelope),) = outbox.by_key.values()
+    ((_, message),) = outbox.by_key.values()
 
-    await tenant.deliver(envelope["method"], **envelope["args"])
+    await tenant.deliver(message.body["method"], **message.body["args"])
 
     assert tenant.state["teams"]["staff"]["repos"] == {"hw2-a": "admin"}
 
@@ -115,5 +114,5 @@ async def test_contradictions_are_dead_by_name(
 
 
 async def test_without_a_sender_the_remedy_is_named(tenant: Tenant) -> None:
-    with pytest.raises(ConfigurationError, match="send_with"):
+    with pytest.raises(ConfigurationError, match="cannot send"):
         await tenant.deliver("fix_assignment_repo_permissions", prefix="hw1-")
