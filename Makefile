@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-slow check format lock bench bench-claim wheel clean
+.PHONY: demo test test-slow check format lock bench bench-claim wheel clean gateway-report
 
 demo: $(READY)
 	@$(BIN)/fairlease demo $(ARGS)
@@ -30,6 +30,10 @@ bench: bench-claim
 
 bench-claim: $(READY)
 	@$(BIN)/python -m bench.claim $(ARGS)
+
+# Every recorded answer of a real PostgREST against the local gateway's.
+gateway-report: $(READY)
+	@$(BIN)/python -m tests.gateway.report $(ARGS)
 
 # One lock for every platform and Python that we support; needs uv.
 lock:

@@ -51,8 +51,15 @@ def admin_routes(config: GatewayConfig) -> list[Route]:
             return JSONResponse({"message": str(error)}, 503)
         return Response(status_code=204)
 
+    async def status(request: Request) -> Response:
+        """`notifications`: how many of Postgres' channel have been dealt with."""
+        watch = request.app.state.watch
+        loaded = watch.schema is not None
+        return JSONResponse({"schema_loaded": loaded, "notifications": watch.notifications})
+
     path = "/_gateway/faults"
     return [
+        Route("/_gateway/status", _guarded(config, status), methods=["GET"]),
         Route(path, _guarded(config, list_faults), methods=["GET"]),
         Route(path, _guarded(config, add_faults), methods=["POST"]),
         Route(path, _guarded(config, clear_faults), methods=["DELETE"]),

@@ -7,16 +7,14 @@ import contextlib
 import time
 from typing import TYPE_CHECKING
 
-from psycopg_pool import AsyncConnectionPool
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from fairlease.local.gateway.admin import admin_routes
-from fairlease.local.gateway.connection import PipelinedConnection
-from fairlease.local.gateway.errors import Answer
 from fairlease.local.gateway.faulty import MAX_ROWS, FaultyApp
 from fairlease.local.gateway.gateway import Gateway
 from fairlease.local.gateway.http_request import HttpRequest
+from fairlease.local.gateway.pool import ConnectionPool
 from fairlease.local.gateway.transaction import ClientGone
 from fairlease.local.gateway.watch import SchemaWatch
 
@@ -26,6 +24,7 @@ if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
 
     from fairlease.local.gateway.config import GatewayConfig
+    from fairlease.local.gateway.errors import Answer
 
 _BODILESS = (204, 304)
 
@@ -36,24 +35,18 @@ def create_app(config: GatewayConfig, now: Callable[[], float] = time.time) -> S
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        pool = AsyncConnectionPool(
-            config.database_url,
-            connection_class=PipelinedConnection,
-            kwargs={"autocommit": True},
-            min_size=0,
-            max_size=config.db_pool,
-            timeout=config.db_pool_acquisition_timeout_seconds,
-            open=False,
+        pool = ConnectionPool(
+            config.database_url, config.db_pool, config.db_pool_acquisition_timeout_seconds
         )
-        watch = SchemaWatch(config)
-        async with pool:
-            following = asyncio.create_task(watch.follow())
-            endpoint.gateway = Gateway(config, watch, pool, now)
-            app.state.watch = watch
-            yield
-            following.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await following
+        watch = SchemaWatch(config, on_lost=pool.close_idle)
+        following = asyncio.create_task(watch.follow())
+        endpoint.gateway = Gateway(config, watch, pool, now)
+        app.state.watch = watch
+        yield
+        following.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await following
+        await pool.close_idle()
 
     return Starlette(
         routes=[*admin_routes(config), Mount("/", FaultyApp(endpoint, config.faults))],
@@ -77,7 +70,7 @@ class _Endpoint:
             # What comes after the body can only be the end of the connection.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(0.001):
-                    return (await receive())["type"] == "http.disconnect"
+                    return bool((await receive())["type"] == "http.disconnect")
             return False
 
         with contextlib.suppress(ClientGone):

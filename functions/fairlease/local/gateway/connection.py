@@ -17,12 +17,13 @@ from psycopg import AsyncConnection, OperationalError
 from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus, TransactionStatus
 
 from fairlease.local.gateway.sqlstate import DatabaseError
-from fairlease.local.gateway.statement import Statement
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from psycopg.pq.abc import PGresult
+
+    from fairlease.local.gateway.statement import Statement
 
 # Beyond this many texts a connection prepares no more: filters can be different every time.
 _MOST_PREPARED = 500

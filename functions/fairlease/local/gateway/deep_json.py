@@ -6,6 +6,7 @@ its two outer levels.
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -17,6 +18,7 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
+_SHOWN_LEVELS = 2
 _BLANK = re.compile(r"[ \t\n\r]*")
 
 # What may come next, by the token just read; `end` closes the container.
@@ -43,11 +45,11 @@ class _Scanner:
             if match is None:
                 raise self._error()
             self._position = match.end()
-            token = match[match.lastgroup or 0]
+            found = match[match.lastgroup or 0]
             if match.lastgroup == "mark":
-                self._mark(token)
+                self._mark(found)
             elif match.lastgroup == "string" and self._next in {_KEY, _KEY_OR_END}:
-                self._keys.append(token)
+                self._keys.append(json.loads(found))
                 self._next = _COLON
             else:
                 self._value(None)
@@ -55,17 +57,17 @@ class _Scanner:
             raise self._error()
         return self._root
 
-    def _mark(self, token: str) -> None:
-        if token in "[{":
-            container: dict[str, Any] | list[Any] = {} if token == "{" else []
+    def _mark(self, found: str) -> None:
+        if found in "[{":
+            container: dict[str, Any] | list[Any] = {} if found == "{" else []
             self._value(container)
             self._open.append(container)
-            self._next = _KEY_OR_END if token == "{" else _VALUE_OR_END
-        elif token in "]}":
-            self._close(token)
-        elif token == ":" and self._next == _COLON:
+            self._next = _KEY_OR_END if found == "{" else _VALUE_OR_END
+        elif found in "]}":
+            self._close(found)
+        elif found == ":" and self._next == _COLON:
             self._next = _VALUE
-        elif token == "," and self._next == _COMMA_OR_END:
+        elif found == "," and self._next == _COMMA_OR_END:
             self._next = _KEY if isinstance(self._open[-1], dict) else _VALUE
         else:
             raise self._error()
@@ -81,15 +83,15 @@ class _Scanner:
         shown = value if len(self._open) == 1 else None
         if isinstance(parent, dict):
             parent[self._keys.pop()] = shown
-        elif len(self._open) <= 2:
+        elif len(self._open) <= _SHOWN_LEVELS:
             parent.append(shown)
         self._next = _COMMA_OR_END
 
-    def _close(self, token: str) -> None:
-        expected = {_COMMA_OR_END, _KEY_OR_END if token == "}" else _VALUE_OR_END}
+    def _close(self, found: str) -> None:
+        expected = {_COMMA_OR_END, _KEY_OR_END if found == "}" else _VALUE_OR_END}
         if not self._open or self._next not in expected:
             raise self._error()
-        if isinstance(self._open.pop(), dict) != (token == "}"):
+        if isinstance(self._open.pop(), dict) != (found == "}"):
             raise self._error()
         self._next = _COMMA_OR_END if self._open else _NOTHING
 

@@ -26,10 +26,8 @@ from fairlease.local.gateway.transaction import Outcome, Transaction, run_transa
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from psycopg_pool import AsyncConnectionPool
-
     from fairlease.local.gateway.config import GatewayConfig
-    from fairlease.local.gateway.connection import PipelinedConnection
+    from fairlease.local.gateway.pool import ConnectionPool
     from fairlease.local.gateway.schema_cache import SchemaCache
     from fairlease.local.gateway.watch import SchemaWatch
 
@@ -45,7 +43,7 @@ class Gateway:
         self,
         config: GatewayConfig,
         watch: SchemaWatch,
-        pool: AsyncConnectionPool[PipelinedConnection],
+        pool: ConnectionPool,
         now: Callable[[], float],
     ) -> None:
         self._config = config

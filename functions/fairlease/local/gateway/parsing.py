@@ -264,7 +264,9 @@ def lazy(make: Callable[[], P]) -> P:
 LETTER = satisfy(str.isalpha).label("letter")
 DIGIT = satisfy(lambda found: found in "0123456789").label("digit")
 ANY_CHARACTER = satisfy(lambda _: True)
-END = not_followed_by(ANY_CHARACTER, lambda found: shown_letter(found)).label("end of input")
+END = not_followed_by(ANY_CHARACTER, lambda found: shown_letter(found)).label(  # noqa: PLW0108 - defined below
+    "end of input"
+)
 
 
 def shown(text: str) -> str:

@@ -41,8 +41,10 @@ class Field:
 
 @dataclass(frozen=True)
 class Comparison:
-    """`operator` as in the query string; `value` is a list for `in`; `modifier`: any, all, a
-    text search language."""
+    """`operator` as in the query string; `value` is a list for `in`.
+
+    `modifier`: `any` or `all`, or the language of a text search.
+    """
 
     operator: str
     value: Any
@@ -222,7 +224,7 @@ _NOT = (attempt((string("not") >> _DELIMITER).map(lambda _: True)) | pure(False)
     "negation operator (not)"
 )
 _AND_OR = (_keyword("and") | string("or")).label("logic operator (and, or)")
-LOGIC_TREE = attempt(_LOGIC_FILTER) | _NOT.bind(
+LOGIC_TREE: P = attempt(_LOGIC_FILTER) | _NOT.bind(
     lambda negated: _AND_OR.bind(
         lambda operator: (
             (_lexeme(char("(")) >> separated1(lazy(lambda: LOGIC_TREE), _lexeme(char(","))))
@@ -310,7 +312,7 @@ _RELATION = _lexeme(
         )
     )
 )
-SELECT = separated(
+SELECT: P = separated(
     (attempt(_SPREAD) << _MEMBERS) | (attempt(_RELATION) << _MEMBERS) | _SELECTED_FIELD,
     _lexeme(char(",")),
 )

@@ -10,7 +10,7 @@ from fairlease.local.gateway.hints import nearest
 from fairlease.local.gateway.media import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from fairlease.local.gateway.routine import Routine
     from fairlease.local.gateway.schema_cache import SchemaCache
@@ -128,5 +128,5 @@ def _hint(cache: SchemaCache, wanted: Wanted, overloads: Sequence[Routine]) -> s
     return found and f"{wanted.qualified_name}{found}"
 
 
-def _listed(names: object) -> str:
+def _listed(names: Iterable[str]) -> str:
     return f"({', '.join(sorted(names))})"

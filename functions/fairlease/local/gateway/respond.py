@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from fairlease.local.gateway.errors import Answer, GatewayError, Header
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from fairlease.local.gateway.routine import Routine
     from fairlease.local.gateway.statement import Shape
     from fairlease.local.gateway.transaction import Outcome
-
-_NO_CONTENT = 204
 
 
 def answer_of(
@@ -34,12 +33,12 @@ def answer_of(
     if applied is not None:
         headers.append(("Preference-Applied", applied))
     if routine.returns_void:
-        status, body = _NO_CONTENT, b""
+        status, body = HTTPStatus.NO_CONTENT, b""
     else:
         headers.append(("Content-Type", shape.media.content_type))
         if profile is not None:
             headers.append(("Content-Profile", profile))
-    if status == 416:
+    if status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
         body = beyond_the_end(wanted.first, outcome.total or 0).answer().body
     dictated = _dictated_headers(outcome.headers)
     names = {name.lower() for name, _ in dictated}

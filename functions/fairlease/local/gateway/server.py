@@ -6,7 +6,6 @@ transport, without which a connection cannot be reset.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import ipaddress
 import socket
@@ -21,6 +20,7 @@ from fairlease.local.gateway.app import create_app
 from fairlease.local.gateway.faulty import TRANSPORT
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable, Iterator
 
     from starlette.types import Receive, Scope, Send
@@ -36,7 +36,9 @@ _BACKLOG = 512
 class _Protocol(H11Protocol):
     """Puts the connection's transport into the scope of its requests."""
 
-    def connection_made(self, transport: asyncio.Transport) -> None:
+    def connection_made(  # type: ignore[override] # as uvicorn does
+        self, transport: asyncio.Transport
+    ) -> None:
         super().connection_made(transport)
         app: Any = self.app
 
@@ -114,7 +116,8 @@ def _listen(host: str, port: int) -> socket.socket:
             "use 127.0.0.1"
         )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family)
+    # asyncio turns Nagle's algorithm off only where the protocol is named.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 
 from fairlease.local.gateway.errors import RETRY_AT_ONCE, GatewayError, Header
@@ -53,9 +54,9 @@ def http_error(error: DatabaseError, *, anonymous: bool) -> GatewayError:
         return _raised_answer(error)
     status = _status(error, anonymous=anonymous)
     headers: tuple[Header, ...] = ()
-    if status == 401:
+    if status == HTTPStatus.UNAUTHORIZED:
         headers = (("WWW-Authenticate", "Bearer"),)
-    elif status == 503:
+    elif status == HTTPStatus.SERVICE_UNAVAILABLE:
         headers = RETRY_AT_ONCE
     return GatewayError(status, error.sqlstate, error.message, error.detail, error.hint, headers)
 

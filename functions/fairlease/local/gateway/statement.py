@@ -93,7 +93,8 @@ def _build(call: Call, shape: Shape) -> tuple[bytes, tuple[bytes, ...]]:
     relation = call.routine.relation_name
     source = _source(call, shape.query, parameters)
     filters = where(relation, shape.query.filters, parameters)
-    counting, total = sql.SQL(""), sql.SQL("null::bigint")
+    counting: sql.Composable = sql.SQL("")
+    total = sql.SQL("null::bigint")
     if shape.counted:
         counting = sql.SQL(", pgrst_source_count as (select 1 from pgrst_source as {}{})").format(
             sql.Identifier(relation), where(relation, shape.query.filters, parameters)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 ALGORITHM = "HS256"
 
 _ALLOWED_SKEW_SECONDS = 30
+_PARTS = 3
 _REMEMBERED_TOKENS = 1000
 _UNPADDED_BASE64URL = re.compile(r"[A-Za-z0-9_-]*")
 _KNOWN_ALGORITHMS = frozenset(
@@ -82,8 +83,8 @@ class Tokens:
         if self._secret is None:
             raise GatewayError(500, "PGRST300", "Server lacks JWT secret")
         parts = token.split(".")
-        if len(parts) != 3:
-            raise _undecodable(f"Expected 3 parts in JWT; got {len(parts)}")
+        if len(parts) != _PARTS:
+            raise _undecodable(f"Expected {_PARTS} parts in JWT; got {len(parts)}")
         _check_header(parts)
         try:
             payload = jwt.api_jws.decode(token, self._secret, algorithms=[ALGORITHM])

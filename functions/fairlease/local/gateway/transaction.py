@@ -1,13 +1,11 @@
-"""One call, one transaction: begin, settings, the call, commit; nothing else touches the database."""
+"""One call, one transaction: begin, settings, the call, commit."""
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from psycopg import OperationalError
-from psycopg_pool import PoolTimeout
 
 from fairlease.local.gateway.connection import StatementFailed
 from fairlease.local.gateway.errors import RETRY_AT_ONCE, GatewayError
@@ -15,11 +13,10 @@ from fairlease.local.gateway.sqlstate import http_error
 from fairlease.local.gateway.statement import Statement
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-
-    from psycopg_pool import AsyncConnectionPool
+    from collections.abc import Awaitable, Callable, Sequence
 
     from fairlease.local.gateway.connection import PipelinedConnection
+    from fairlease.local.gateway.pool import ConnectionPool
 
 _RETRIED = ("40001", "40P01")
 _COMMIT = Statement(b"commit")
@@ -61,7 +58,7 @@ class Transaction:
 
 
 async def run_transaction(
-    pool: AsyncConnectionPool[PipelinedConnection],
+    pool: ConnectionPool,
     transaction: Transaction,
     *,
     anonymous: bool,
@@ -70,31 +67,15 @@ async def run_transaction(
     """Raises GatewayError. A serialization failure or a deadlock is tried again, without limit."""
     while True:
         try:
-            async with _borrowed(pool) as connection:
+            async with pool.connection() as connection:
                 return await _run_once(connection, transaction)
         except StatementFailed as failure:
             if failure.error.sqlstate not in _RETRIED:
                 raise http_error(failure.error, anonymous=anonymous) from failure
-        except PoolTimeout as error:
-            raise GatewayError(
-                504, "PGRST003", "Timed out acquiring connection from connection pool."
-            ) from error
         except OperationalError as error:
             raise _client_error(str(error)) from error
         if await client_gone():
             raise ClientGone
-
-
-@asynccontextmanager
-async def _borrowed(
-    pool: AsyncConnectionPool[PipelinedConnection],
-) -> AsyncIterator[PipelinedConnection]:
-    """Without the commit that the pool's own context manager sends."""
-    connection = await pool.getconn()
-    try:
-        yield connection
-    finally:
-        await pool.putconn(connection)
 
 
 async def _run_once(connection: PipelinedConnection, transaction: Transaction) -> Outcome:
