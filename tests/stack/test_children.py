@@ -34,7 +34,7 @@ def test_stop_leaves_no_grandchild(script: str) -> None:
     child, family = started(script)
     assert len(family) >= 3
     child.stop(grace_seconds=0.2)
-    wait_until_gone(family)
+    wait_until_gone(family, timeout_seconds=0)
     assert child.wait(0) is not None
 
 

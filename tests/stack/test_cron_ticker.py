@@ -106,15 +106,22 @@ async def test_poke_carries_the_secret_and_says_what_was_refused(
     host = Starlette(routes=[Route("/functions/v1/f", answer, methods=["POST"])])
     lines: list[str] = []
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app=host)) as client:
-        await HttpPoker(client, "http://host/", "s3cret", lines.append)("f")
+        await HttpPoker(client, lambda: "http://host/", "s3cret", lines.append)("f")
     assert seen == [("/functions/v1/f", "s3cret")]
     assert lines == said
+
+
+async def test_no_host_is_no_poke() -> None:
+    lines: list[str] = []
+    async with httpx.AsyncClient() as client:
+        await HttpPoker(client, lambda: None, "s3cret", lines.append)("f")
+    assert lines == []
 
 
 async def test_host_that_is_away_is_one_line() -> None:
     lines: list[str] = []
     async with httpx.AsyncClient(trust_env=False) as client:
-        await HttpPoker(client, "http://127.0.0.1:1", "s3cret", lines.append)("f")
+        await HttpPoker(client, lambda: "http://127.0.0.1:1", "s3cret", lines.append)("f")
     (line,) = lines
     assert line.startswith("poke of f failed: ConnectError")
     assert "s3cret" not in line

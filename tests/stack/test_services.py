@@ -35,16 +35,20 @@ def test_service_that_ends_instead_is_quoted() -> None:
 
 def test_service_that_never_is_ready_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fairlease.local.services._READY_SECONDS", 0.2)
-    ended = threading.Event()
-    thing = service("import signal; signal.pause()", [], ended)
+    thing = service("import signal; signal.pause()", [])
     with pytest.raises(ConfigurationError, match="did not start within 0 s: it said nothing"):
         thing.start()
-    assert ended.wait(10)
+    assert thing.wait(0) is not None
 
 
-def test_end_of_a_service_is_noticed() -> None:
-    ended = threading.Event()
-    thing = service("print('READY http://x:1', flush=True)", [], ended)
-    thing.start()
+def test_end_of_a_service_is_noticed_but_not_that_of_a_stopped_one() -> None:
+    ended, stopped = threading.Event(), threading.Event()
+    by_itself = service("print('READY http://x:1', flush=True)", [], ended)
+    by_itself.start()
     assert ended.wait(10)
-    thing.stop()
+    asked = service(SERVING, [], stopped)
+    asked.start()
+    asked.ask_to_stop()
+    assert asked.wait(10) is not None
+    asked.stop()
+    assert not stopped.is_set()

@@ -6,11 +6,14 @@ import sys
 
 import typer
 
+from fairlease.cli.demo import demo
+from fairlease.cli.dev import dev
 from fairlease.cli.doctor import doctor
 from fairlease.cli.init import init
 from fairlease.cli.migrate import migrate
 from fairlease.cli.poke import poke
 from fairlease.cli.queue import app as queue
+from fairlease.cli.send import send
 from fairlease.cli.serve import serve
 from fairlease.cli.settings import settings
 from fairlease.cli.simulate import simulate
@@ -40,7 +43,7 @@ app = typer.Typer(
     epilog="Exit codes: 0 done; 1 failed; 2 wrong input or configuration; "
     "3 the database did not do it; 4 `migrate --check` found something to apply; 130 Ctrl-C.",
 )
-for command in (doctor, init, migrate, serve, poke, settings, simulate):
+for command in (demo, dev, doctor, init, migrate, send, serve, poke, settings, simulate):
     app.command()(command)
 app.add_typer(queue, name="queue")
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -15,6 +16,9 @@ from typing import IO, TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+# Two seconds in all, for a process that the kernel cannot end at once.
+_GROUP_LOOKS = 400
+_GROUP_LOOK_SECONDS = 0.005
 _LAUNCHER = Path(__file__).with_name("launcher.py")
 
 
@@ -81,6 +85,12 @@ class Child:
             return None
         return self._process.returncode
 
+    def send(self, number: signal.Signals) -> None:
+        """Harmless when it has ended or was not started."""
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.send_signal(number)
+
     def stop(self, first: signal.Signals = signal.SIGTERM, grace_seconds: float = 10.0) -> None:
         """Ask, wait, then kill the whole group. Returns when nothing of it is left."""
         if self._thread is None or self._thread.ident is None:
@@ -89,8 +99,7 @@ class Child:
         self._started.wait()
         if self._process is None:
             return
-        with contextlib.suppress(ProcessLookupError):
-            self._process.send_signal(first)
+        self.send(first)
         try:
             if self.wait(grace_seconds) is not None:
                 return
@@ -119,6 +128,7 @@ class Child:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        _wait_for_group(self._process.pid)
         self._exited.set()
 
     def _spawn(self) -> subprocess.Popen[bytes]:
@@ -138,3 +148,29 @@ class Child:
             pass_fds=tuple(command.inherited),
             start_new_session=True,
         )
+
+
+def _wait_for_group(group: int) -> None:
+    """Killed processes may write files for some moments yet."""
+    for _ in range(_GROUP_LOOKS):
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return
+        except PermissionError:
+            pass
+        if not _has_more_than_zombies(group):
+            return
+        time.sleep(_GROUP_LOOK_SECONDS)
+
+
+def _has_more_than_zombies(group: int) -> bool:
+    """Zombies wait for whoever adopted them, which may take its time; they do nothing any more."""
+    if not Path("/proc/self/stat").exists():
+        return True
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            state, _, of_group = (process / "stat").read_text().rsplit(")", 1)[1].split()[:3]
+            if int(of_group) == group and state not in "ZX":
+                return True
+    return False

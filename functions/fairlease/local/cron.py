@@ -73,18 +73,28 @@ class CronTicker:
 
 
 class HttpPoker:
-    """Pokes a host; `say` gets one line for each poke that was not accepted."""
+    """Pokes hosts; `say` gets one line for each poke that was not accepted.
+
+    `next_host` gives the URL to poke, in turns where there are several; None where there is none.
+    """
 
     def __init__(
-        self, client: httpx.AsyncClient, host_url: str, secret: str, say: Callable[[str], None]
+        self,
+        client: httpx.AsyncClient,
+        next_host: Callable[[], str | None],
+        secret: str,
+        say: Callable[[str], None],
     ) -> None:
         self._client = client
-        self._url = host_url.rstrip("/")
+        self._next_host = next_host
         self._headers = {"x-edge-function-secret": secret}
         self._say = say
 
     async def __call__(self, function: str) -> None:
-        url = f"{self._url}/functions/v1/{function}"
+        host = self._next_host()
+        if host is None:
+            return
+        url = f"{host.rstrip('/')}/functions/v1/{function}"
         try:
             answer = await self._client.post(
                 url, headers=self._headers, timeout=_POKE_TIMEOUT_SECONDS

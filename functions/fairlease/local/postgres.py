@@ -170,7 +170,7 @@ class LocalPostgres:
 
     def _launch(self, program: Path, account: Account | None) -> None:
         for attempt in range(1, _PORT_ATTEMPTS + 1):
-            self._port = _available_port(self._asked_port)
+            self._port = available_port(self._asked_port)
             self._spawn(program, account)
             if self._ready():
                 return
@@ -251,7 +251,8 @@ def _readable_by(account: Account | None, text: str) -> Iterator[IO[bytes]]:
         yield file
 
 
-def _available_port(asked: int | None) -> int:
+def available_port(asked: int | None) -> int:
+    """The port itself; a free one for None and 0. Raises ConfigurationError for a taken one."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

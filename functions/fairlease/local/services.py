@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 from pathlib import Path
@@ -24,7 +25,7 @@ _ERROR_PREFIX = "fairlease: "
 class Service:
     """One Python program with a URL. Whatever else it writes goes to `say`, line by line.
 
-    `on_exit` is called from a thread when it ends, however it ends.
+    `on_exit` is called from a thread when it ends without having been stopped.
     """
 
     def __init__(
@@ -44,10 +45,16 @@ class Service:
         self._on_exit = on_exit
         self._child: Child | None = None
         self._settled = threading.Event()
+        self._stopping = False
         self._last_line = ""
 
     def start(self) -> None:
-        """Return once it serves. Raises ConfigurationError with its last words if it does not."""
+        """`launch` and `wait_until_ready`."""
+        self.launch()
+        self.wait_until_ready()
+
+    def launch(self) -> None:
+        """Return once the process exists, so that several can get ready at the same time."""
         read, write = os.pipe()
         try:
             self._child = Child(
@@ -63,6 +70,9 @@ class Service:
         finally:
             os.close(write)
             threading.Thread(target=self._listen, args=(read,), daemon=True).start()
+
+    def wait_until_ready(self) -> None:
+        """Raises ConfigurationError with its last words if it does not serve."""
         settled = self._settled.wait(_READY_SECONDS)
         if not self.url:
             self.stop(grace_seconds=0.0)
@@ -70,7 +80,18 @@ class Service:
             late = "" if settled else f" within {_READY_SECONDS:.0f} s"
             raise ConfigurationError(f"the {self.name} did not start{late}: {why}")
 
+    def wait(self, timeout_seconds: float | None = None) -> int | None:
+        """Exit status, or None while it runs."""
+        return self._child.wait(timeout_seconds) if self._child is not None else None
+
+    def ask_to_stop(self) -> None:
+        """Without waiting for it, so that several can stop at the same time."""
+        self._stopping = True
+        if self._child is not None:
+            self._child.send(signal.SIGTERM)
+
     def stop(self, grace_seconds: float = 10.0) -> None:
+        self._stopping = True
         if self._child is not None:
             self._child.stop(grace_seconds=grace_seconds)
 
@@ -85,4 +106,5 @@ class Service:
                     self._last_line = text
                     self._say(f"{self.name}: {text}")
         self._settled.set()
-        self._on_exit(self.name)
+        if not self._stopping:
+            self._on_exit(self.name)
