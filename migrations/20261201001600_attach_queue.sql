@@ -100,6 +100,17 @@ as $$
     case when p_queue.has_headers then 'headers' else 'NULL::jsonb' end)
 $$;
 
+create or replace function fairlease.is_large(p_table regclass)
+returns boolean
+language sql stable
+set search_path = ''
+as $$
+  -- A table that was never analysed has no row count.
+  select c.reltuples > 1000000 or pg_relation_size(p_table) > 512 * 1024 * 1024
+  from pg_catalog.pg_class c
+  where c.oid = p_table
+$$;
+
 -- Build it where nobody has. Index names come from the queue's number: none is ever cut to
 -- another's. A build locks senders out, so on a large table it is left to the operator.
 create or replace function fairlease.index_orgs(p_queue fairlease.queues)
@@ -119,7 +130,7 @@ begin
   ) then
     return;
   end if;
-  if (select c.reltuples > 1000000 from pg_catalog.pg_class c where c.oid = v_table) then
+  if fairlease.is_large(v_table) then
     raise exception 'queue % has millions of rows, and building its index would lock senders out: '
       'run this first, outside a transaction: create index concurrently on % using %',
       quote_literal(p_queue.queue), v_table, v_columns;
@@ -268,6 +279,7 @@ revoke all on function
   fairlease.ensure_queue(text),
   fairlease.register_queue(text),
   fairlease.org_index_columns(fairlease.queues),
+  fairlease.is_large(regclass),
   fairlease.index_orgs(fairlease.queues),
   fairlease.index_queue(fairlease.queues),
   fairlease.detach_queue(text),

@@ -65,6 +65,21 @@ begin
 end;
 $$;
 
+create or replace function fairlease.is_trip(p_queue text, p_outcome fairlease.outcome)
+returns boolean
+language plpgsql stable
+set search_path = ''
+as $$
+declare
+  v_circuit fairlease.circuits;
+begin
+  select * into v_circuit from fairlease.circuits c where c.org = p_outcome.org;
+  return v_circuit.opened_at is null or p_outcome.claimed_at > v_circuit.opened_at
+    or (v_circuit.probe_queue, v_circuit.probe_id, v_circuit.probe_ct)
+      is not distinct from (p_queue, p_outcome.id, p_outcome.ct);
+end;
+$$;
+
 -- What the settled deliveries say about their orgs' circuits, whose rows are locked.
 create or replace function fairlease.tell_circuits(
   p_queue text, p_outcomes fairlease.outcome[], p_now timestamptz
@@ -81,12 +96,7 @@ begin
     if v_outcome.limited then
       perform fairlease.report_limit(
         v_outcome.org,
-        coalesce((
-          select c.opened_at is null or v_outcome.claimed_at > c.opened_at
-            or (c.probe_queue, c.probe_id, c.probe_ct)
-              = (p_queue, v_outcome.id, v_outcome.ct)
-          from fairlease.circuits c where c.org = v_outcome.org
-        ), true),
+        fairlease.is_trip(p_queue, v_outcome),
         v_outcome.limit_ms, v_outcome.limit_reason, p_now
       );
     else
@@ -164,6 +174,7 @@ revoke all on function
   fairlease.report_limit(text, boolean, numeric, text, timestamptz),
   fairlease.of_ms(numeric),
   fairlease.settle_probe(text, fairlease.outcome, timestamptz),
+  fairlease.is_trip(text, fairlease.outcome),
   fairlease.tell_circuits(text, fairlease.outcome[], timestamptz),
   fairlease.lock_orgs_to_settle(fairlease.queues, fairlease.outcome[], text),
   fairlease.open_circuit(text, interval, text),
