@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 from psycopg.types.json import Jsonb
+
 from sql.worker import MovableClock, Worker
 
 if TYPE_CHECKING:

@@ -47,7 +47,7 @@ REFUSED = [
     "a\nb",
     "a\n",
     "é",
-    "ａ",
+    "\uff41",
     "q" * 48,
     "q" * 60,
     "q" * 5000,
@@ -62,7 +62,7 @@ def test_a_name_that_is_allowed_works_from_sending_to_settling(
     connection: psycopg.Connection, name: str
 ) -> None:
     attach(connection, name)
-    connection.execute("select pgmq_public.send(%s, '{\"org\": \"a\"}')", (name,))
+    connection.execute('select pgmq_public.send(%s, \'{"org": "a"}\')', (name,))
     row = connection.execute(
         "select msg_id, read_ct from pgmq_public.claim_org_slot_and_read(%s, 60, 1, 'h', 60, 1, 8)",
         (name,),
@@ -124,10 +124,13 @@ def test_a_queue_with_messages_is_attached_as_it_is(connection: psycopg.Connecti
     connection.execute("select pgmq.send('jobs', '{\"org\": \"Old\"}')")
     attach(connection, "jobs")
     assert value(connection, columns) == before
-    assert value(
-        connection,
-        "select org from pgmq_public.claim_org_slot_and_read('jobs', 60, 1, 'h', 60, 1, 8)",
-    ) == "old"
+    assert (
+        value(
+            connection,
+            "select org from pgmq_public.claim_org_slot_and_read('jobs', 60, 1, 'h', 60, 1, 8)",
+        )
+        == "old"
+    )
 
 
 def test_a_partitioned_queue_is_refused(connection: psycopg.Connection) -> None:
@@ -218,10 +221,13 @@ def test_a_queue_dropped_and_created_again_is_attached_again(
     connection.execute("select pgmq.drop_queue('jobs')")
     attach(connection, "jobs")
     connection.execute("select pgmq_public.send('jobs', '{\"org\": \"a\"}')")
-    assert value(
-        connection,
-        "select status from pgmq_public.claim_org_slot_and_read('jobs', 60, 1, 'h', 60, 1, 8)",
-    ) == "claimed"
+    assert (
+        value(
+            connection,
+            "select status from pgmq_public.claim_org_slot_and_read('jobs', 60, 1, 'h', 60, 1, 8)",
+        )
+        == "claimed"
+    )
 
 
 @pytest.mark.parametrize(

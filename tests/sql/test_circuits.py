@@ -5,12 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-import psycopg
 import pytest
 from psycopg.rows import dict_row
+
 from sql.worker import done, outcome
 
 if TYPE_CHECKING:
+    import psycopg
+
     from sql.conftest import Hire, Send
     from sql.worker import MovableClock
 
@@ -51,7 +53,11 @@ def test_a_limit_opens_the_circuit_at_once_for_everybody(
     [delivery] = hire("h1").claim(pin_org="a").deliveries
     answer = hire("h1").settle([limited(delivery, 30_000)], pin_org="a")
     assert answer.results == ["applied"]
-    assert (answer.status, answer.cause, answer.retry_after_ms) == ("org_capacity", "circuit", 30000)
+    assert (answer.status, answer.cause, answer.retry_after_ms) == (
+        "org_capacity",
+        "circuit",
+        30000,
+    )
     assert hire("h2", "later").claim(max_per_org=9).cause == "circuit"
     assert hire("h2").claim(max_per_org=9).org == "b"
     assert connection.execute("select count(*) from pgmq.q_jobs").fetchone() == (3,)

@@ -74,9 +74,13 @@ def test_one_value_carries_up_to_five_hundred(hire: Hire, send: Send) -> None:
 
 
 def test_a_claim_without_messages_is_one_row_of_nulls(hire: Hire, queue: str) -> None:
-    row = hire().session.execute(
-        "select * from pgmq_public.claim_org_slot_and_read('jobs', 1, 1, 'h', 60, 1, 8)"
-    ).fetchall()
+    row = (
+        hire()
+        .session.execute(
+            "select * from pgmq_public.claim_org_slot_and_read('jobs', 1, 1, 'h', 60, 1, 8)"
+        )
+        .fetchall()
+    )
     assert row == [("no_demand", None, None, None, None, None, None)]
 
 

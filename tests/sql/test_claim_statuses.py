@@ -102,9 +102,7 @@ def test_a_paused_org_with_nothing_visible_is_no_demand(
     assert hire().claim(pin_org="a").status == "no_demand"
 
 
-def test_rows_held_by_another_reader_are_locked(
-    hire: Hire, send: Send, database: str
-) -> None:
+def test_rows_held_by_another_reader_are_locked(hire: Hire, send: Send, database: str) -> None:
     send("a")
     with psycopg.connect(database) as reader:
         reader.execute("select from pgmq.q_jobs for update")

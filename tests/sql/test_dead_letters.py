@@ -2,12 +2,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import psycopg
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
+
 from sql.worker import done, outcome
 
 if TYPE_CHECKING:
+    import psycopg
+
     from sql.conftest import Hire, Send
     from sql.worker import MovableClock
 
@@ -89,9 +91,7 @@ def test_replay_is_a_new_message_of_the_same_org_that_says_where_it_came_from(
     assert (again["attempt"], again["message"]) == (1, {"n": 1})
 
 
-def test_replaying_twice_sends_once(
-    hire: Hire, send: Send, connection: psycopg.Connection
-) -> None:
+def test_replaying_twice_sends_once(hire: Hire, send: Send, connection: psycopg.Connection) -> None:
     send("a")
     [delivery] = hire().claim().deliveries
     hire().settle_only(outcome("dead", delivery))

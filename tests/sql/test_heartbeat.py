@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
+
 from sql.worker import done, outcome
 
 if TYPE_CHECKING:
@@ -65,9 +66,7 @@ def test_lost_gone_and_over_are_told_and_not_touched(
     clock.advance(31)
     connection.execute("update pgmq.q_jobs set vt = 'infinity' where msg_id = %s", (over[0],))
     assert hire("h1").claim(pin_org="a", n=1).deliveries == [[lost[0], 2]]
-    connection.execute(
-        "update pgmq.q_jobs set vt = fairlease.now_() where msg_id = %s", (over[0],)
-    )
+    connection.execute("update pgmq.q_jobs set vt = fairlease.now_() where msg_id = %s", (over[0],))
     answer = hire("h1").heartbeat([lost, gone, over, runs])
     assert answer["extended"] == [runs[0]]
     assert sorted(answer["lost"]) == sorted([lost[0], over[0]])
@@ -148,7 +147,8 @@ def test_snoozes_and_give_backs_never_make_poison(
 
 
 @pytest.mark.parametrize(
-    "deliveries", [{}, None, "x", [1], [[1]], [["1", 1]], [[1, 0]], [[1, 1.5]], [[2**63, 1]], [None]]
+    "deliveries",
+    [{}, None, "x", [1], [[1]], [["1", 1]], [[1, 0]], [[1, 1.5]], [[2**63, 1]], [None]],
 )
 def test_deliveries_that_are_no_pairs_are_refused(hire: Hire, deliveries: Any) -> None:
     with pytest.raises(psycopg.errors.RaiseException, match=r"^deliveries\b"):

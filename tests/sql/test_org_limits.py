@@ -155,8 +155,14 @@ def test_a_limit_is_found_however_the_org_was_written(
 
 @pytest.mark.parametrize(
     ("column", "value"),
-    [("max_per_org", -1), ("starts_per_minute", 0), ("starts_per_minute", -1), ("burst", 0),
-     ("starts_per_minute", "nan"), ("starts_per_minute", "infinity")],
+    [
+        ("max_per_org", -1),
+        ("starts_per_minute", 0),
+        ("starts_per_minute", -1),
+        ("burst", 0),
+        ("starts_per_minute", "nan"),
+        ("starts_per_minute", "infinity"),
+    ],
 )
 def test_a_limit_that_means_nothing_is_refused(
     connection: psycopg.Connection, column: str, value: Any

@@ -5,10 +5,11 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import psycopg
 from psycopg.types.json import Jsonb
 
 if TYPE_CHECKING:
+    import psycopg
+
     from sql.conftest import Hire, Send
 
 CASES = json.loads(Path(__file__).with_name("org_cases.json").read_text(encoding="utf-8"))
@@ -63,9 +64,7 @@ def test_folding_twice_is_folding_once(connection: psycopg.Connection) -> None:
 
 
 def test_sql_null_means_no_org(connection: psycopg.Connection) -> None:
-    assert connection.execute("select fairlease.org_of(null, null)").fetchone() == (
-        "(unresolved)",
-    )
+    assert connection.execute("select fairlease.org_of(null, null)").fetchone() == ("(unresolved)",)
 
 
 def test_the_databases_locale_has_no_say(connection: psycopg.Connection) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import psycopg
-
 if TYPE_CHECKING:
+    import psycopg
+
     from sql.conftest import Hire, Send
     from sql.worker import MovableClock
 

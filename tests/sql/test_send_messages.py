@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 from psycopg.types.json import Jsonb
+
 from sql.worker import done
 
 if TYPE_CHECKING:
@@ -25,9 +26,7 @@ def keyed(connection: psycopg.Connection) -> None:
     connection.execute("select fairlease.attach_queue('jobs', unique_keys => true)")
 
 
-def test_ids_come_in_the_order_of_the_messages(
-    connection: psycopg.Connection, queue: str
-) -> None:
+def test_ids_come_in_the_order_of_the_messages(connection: psycopg.Connection, queue: str) -> None:
     sent = post(connection, [{"message": {"n": number}} for number in range(50)])
     assert sent == {"ids": list(range(1, 51)), "existing": []}
     rows = connection.execute("select (message->>'n')::int from pgmq.q_jobs order by msg_id")
@@ -86,8 +85,11 @@ def test_a_live_key_answers_with_the_message_that_bears_it(
     first = post(connection, [{"message": {"n": 1}, "key": "k"}, {"message": {"n": 2}}])
     again = post(
         connection,
-        [{"message": {"n": 3}, "key": "j"}, {"message": {"n": 4}, "key": "k"},
-         {"message": {"n": 5}, "key": "j"}],
+        [
+            {"message": {"n": 3}, "key": "j"},
+            {"message": {"n": 4}, "key": "k"},
+            {"message": {"n": 5}, "key": "j"},
+        ],
     )
     assert again["ids"][1] == first["ids"][0]
     assert again["ids"][0] == again["ids"][2]
@@ -180,11 +182,18 @@ def test_a_resolver_is_asked_once_when_the_message_is_sent(
     connection: psycopg.Connection, queue: str
 ) -> None:
     connection.execute(RESOLVER)
-    connection.execute("select fairlease.attach_queue('jobs', resolver => 'public.find_org(jsonb)')")
-    post(connection, [{"message": {"team": 7, "org": "said"}}, {"message": {"team": 7}, "org": "own"}])
+    connection.execute(
+        "select fairlease.attach_queue('jobs', resolver => 'public.find_org(jsonb)')"
+    )
+    post(
+        connection,
+        [{"message": {"team": 7, "org": "said"}}, {"message": {"team": 7}, "org": "own"}],
+    )
     connection.execute("select pgmq.send('jobs', '{\"team\": 8}')")
-    connection.execute("create or replace function public.find_org(message jsonb) returns text "
-                       "language sql as $$ select 'changed' $$")
+    connection.execute(
+        "create or replace function public.find_org(message jsonb) returns text "
+        "language sql as $$ select 'changed' $$"
+    )
     assert orgs(connection) == ["team-7", "own", "team-8"]
 
 
@@ -194,7 +203,9 @@ def test_a_resolver_that_raises_or_knows_nothing_never_fails_the_sender(
     notices: list[str] = []
     connection.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
     connection.execute(RESOLVER)
-    connection.execute("select fairlease.attach_queue('jobs', resolver => 'public.find_org(jsonb)')")
+    connection.execute(
+        "select fairlease.attach_queue('jobs', resolver => 'public.find_org(jsonb)')"
+    )
     post(connection, [{"message": {"team": "x"}}, {"message": {"org": "fallback"}}])
     assert orgs(connection) == ["(unresolved)", "fallback"]
     assert any("resolver of queue 'jobs' failed" in notice for notice in notices)
@@ -220,7 +231,9 @@ def test_a_resolver_may_read_what_the_sender_may_not(
         "create function hidden.look(message jsonb, headers jsonb) returns text language sql "
         "as $$ select org || coalesce(headers ->> 'part', '') from hidden.teams $$"
     )
-    connection.execute("select fairlease.attach_queue('jobs', resolver => 'hidden.look(jsonb,jsonb)')")
+    connection.execute(
+        "select fairlease.attach_queue('jobs', resolver => 'hidden.look(jsonb,jsonb)')"
+    )
     connection.execute("grant usage on schema pgmq to authenticated")
     connection.execute("grant select, insert on pgmq.q_jobs to authenticated")
     connection.execute("set role authenticated")
@@ -229,16 +242,16 @@ def test_a_resolver_may_read_what_the_sender_may_not(
     assert orgs(connection) == ["deep1"]
 
 
-def test_a_resolver_of_another_shape_is_refused(
-    connection: psycopg.Connection, queue: str
-) -> None:
+def test_a_resolver_of_another_shape_is_refused(connection: psycopg.Connection, queue: str) -> None:
     with pytest.raises(psycopg.errors.RaiseException, match=r"^resolver\b"):
         connection.execute("select fairlease.attach_queue('jobs', resolver => 'lower(text)')")
 
 
 def test_a_resolver_is_taken_away(connection: psycopg.Connection, queue: str) -> None:
     connection.execute(RESOLVER)
-    connection.execute("select fairlease.attach_queue('jobs', resolver => 'public.find_org(jsonb)')")
+    connection.execute(
+        "select fairlease.attach_queue('jobs', resolver => 'public.find_org(jsonb)')"
+    )
     connection.execute("update fairlease.queues set resolver = null")
     connection.execute("select fairlease.attach_queue('jobs')")
     post(connection, [{"message": {"team": 7, "org": "said"}}])

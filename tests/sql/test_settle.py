@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
+
 from sql.worker import done, outcome
 
 if TYPE_CHECKING:
@@ -59,9 +60,7 @@ def test_done_deletes_where_the_queue_says_so(
     assert where(connection, message) == []
 
 
-@pytest.mark.parametrize(
-    ("verb", "attempt"), [("retry", 2), ("snooze", 1), ("give_back", 1)]
-)
+@pytest.mark.parametrize(("verb", "attempt"), [("retry", 2), ("snooze", 1), ("give_back", 1)])
 def test_a_message_that_stays_is_over_and_comes_again(
     hire: Hire, send: Send, connection: psycopg.Connection, verb: str, attempt: int
 ) -> None:
@@ -74,7 +73,9 @@ def test_a_message_that_stays_is_over_and_comes_again(
     assert (again["attempt"], again["closed_count"], again["crashes"]) == (attempt, 1, 0)
 
 
-@pytest.mark.parametrize(("verb", "waits"), [("retry", True), ("snooze", True), ("give_back", False)])
+@pytest.mark.parametrize(
+    ("verb", "waits"), [("retry", True), ("snooze", True), ("give_back", False)]
+)
 def test_after_ms_delays_all_but_a_give_back(
     hire: Hire, send: Send, clock: MovableClock, verb: str, waits: bool
 ) -> None:
@@ -144,8 +145,15 @@ def test_results_come_in_the_order_of_the_outcomes(hire: Hire, send: Send) -> No
     send(*["a"] * 4)
     one, two, three, four = hire().claim(n=4).deliveries
     answer = hire().settle(
-        [done(four), outcome("retry", two), {"id": 999, "ct": 1, "do": "done"},
-         outcome("dead", one), outcome("give_back", three)], n=0)
+        [
+            done(four),
+            outcome("retry", two),
+            {"id": 999, "ct": 1, "do": "done"},
+            outcome("dead", one),
+            outcome("give_back", three),
+        ],
+        n=0,
+    )
     assert [item["id"] for item in answer.settled] == [four[0], two[0], 999, one[0], three[0]]
     assert answer.results == ["applied", "applied", "gone", "applied", "applied"]
 
@@ -205,12 +213,22 @@ def test_a_row_that_the_database_refuses_does_not_undo_its_neighbours(
         "alter table fairlease.dead_letters add constraint odd check (msg_id <> 4)"
     )
     answer = hire().settle(
-        [done(deliveries[0]), done(deliveries[1]), outcome("dead", deliveries[2]),
-         outcome("dead", deliveries[3])], n=0)
+        [
+            done(deliveries[0]),
+            done(deliveries[1]),
+            outcome("dead", deliveries[2]),
+            outcome("dead", deliveries[3]),
+        ],
+        n=0,
+    )
     assert answer.results == ["applied", "refused", "applied", "refused"]
     assert "odd" in answer.settled[1]["note"]
     assert [where(connection, number) for number in (1, 2, 3, 4)] == [
-        ["archive"], ["queue"], ["dead"], ["queue"]]
+        ["archive"],
+        ["queue"],
+        ["dead"],
+        ["queue"],
+    ]
 
 
 def test_a_missing_archive_refuses_the_success_and_keeps_the_message(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import psycopg
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
+
+if TYPE_CHECKING:
+    import psycopg
 
 
 @dataclass(frozen=True)
