@@ -14,7 +14,8 @@ import pytest
 
 from fairlease.errors import ConfigurationError
 from fairlease.local import binaries, data_folder
-from fairlease.local.children import Account, Child, Command
+from fairlease.local.accounts import Account, open_to_all, unprivileged_account
+from fairlease.local.children import Child, Command
 from fairlease.local.postgres import SUPERUSER, LocalPostgres
 from stack.owners import FUNCTIONS
 
@@ -83,9 +84,9 @@ def test_closed_parent_folders_stay_closed(tmp_path: Path) -> None:
 def test_programs_in_a_closed_folder_are_copied_not_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, used_data: Path
 ) -> None:
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as open_to_all:
-        cache = Path(open_to_all) / "cache"
-        Path(open_to_all).chmod(0o755)
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as opened:
+        cache = Path(opened) / "cache"
+        Path(opened).chmod(0o755)
         monkeypatch.setattr(binaries, "_SHARED_CACHE", cache)
         programs = closed_copy_of_the_wheels_programs(tmp_path)
         with (
@@ -138,7 +139,7 @@ def test_folder_that_another_owner_is_only_preparing_is_left_alone(
 
 
 def test_stale_pid_file_with_a_reused_number_is_no_obstacle(used_data: Path) -> None:
-    account = binaries.unprivileged_account()
+    account = unprivileged_account()
     stranger = Child(Command(Path("/bin/sleep"), ("60",), account=account))
     stranger.start()
     try:
@@ -205,13 +206,13 @@ def python_for(account: Account | None) -> str:
     this = f"python{sys.version_info.major}.{sys.version_info.minor}"
     for candidate in (sys.executable, f"/usr/bin/{this}", f"/usr/local/bin/{this}"):
         program = Path(candidate).resolve()
-        if program.exists() and (account is None or binaries.open_to_all(program.parent)):
+        if program.exists() and (account is None or open_to_all(program.parent)):
             return candidate
     pytest.skip(f"no {this} that an ordinary user can start")
 
 
 def as_ordinary_user(data: Path) -> str:
-    account = binaries.unprivileged_account()
+    account = unprivileged_account()
     who = {"user": account.uid, "group": account.gid, "extra_groups": []} if account else {}
     path = os.pathsep.join((str(FUNCTIONS), str(Path(psycopg.__file__).parents[1])))
     return subprocess.run(
@@ -228,7 +229,7 @@ def as_ordinary_user(data: Path) -> str:
 def open_folder() -> Iterator[Path]:
     """A folder of the ordinary user, reachable for it."""
     with tempfile.TemporaryDirectory(dir="/tmp") as name:
-        account = binaries.unprivileged_account()
+        account = unprivileged_account()
         if account:
             os.chown(name, account.uid, account.gid)
         yield Path(name)

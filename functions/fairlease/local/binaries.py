@@ -1,11 +1,8 @@
-"""Where Postgres' programs are, which version they have, and who is to run them."""
+"""Where Postgres' programs are, which version they have, and where everybody can run them."""
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
-import os
-import pwd
 import re
 import shutil
 import subprocess
@@ -13,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from fairlease.errors import ConfigurationError
-from fairlease.local.children import Account
+from fairlease.local.accounts import open_to_all
 
 # Written by root alone, readable by all.
 _SHARED_CACHE = Path("/var/cache/fairlease")
@@ -41,25 +38,6 @@ def version(programs: Path) -> str:
     if found is None:
         raise ConfigurationError(f"{programs}/postgres does not tell its version: {answer!r}")
     return found.group()
-
-
-def unprivileged_account() -> Account | None:
-    """Whom to run the server as: Postgres refuses root. None: as ourselves."""
-    if os.geteuid() != 0:
-        return None
-    for name in ("postgres", "nobody"):
-        with contextlib.suppress(KeyError):
-            entry = pwd.getpwnam(name)
-            return Account(entry.pw_uid, entry.pw_gid)
-    raise ConfigurationError(
-        "Postgres refuses to run as root, and no user postgres or nobody exists"
-    )
-
-
-def open_to_all(folder: Path) -> bool:
-    """Whether any user can walk down to the folder."""
-    folder = folder.resolve()
-    return all(step.stat().st_mode & 0o001 for step in (folder, *folder.parents))
 
 
 def reachable(programs: Path) -> Path:

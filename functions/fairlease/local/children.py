@@ -16,6 +16,11 @@ from typing import IO, TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from fairlease.local.accounts import Account
+
+# The signal that is none: for a program that ends soon by itself.
+LET_FINISH = 0
+
 # Two seconds in all, for a process that the kernel cannot end at once.
 _GROUP_LOOKS = 400
 _GROUP_LOOK_SECONDS = 0.005
@@ -23,25 +28,18 @@ _LAUNCHER = Path(__file__).with_name("launcher.py")
 
 
 @dataclass(frozen=True)
-class Account:
-    """The unprivileged user a child runs as."""
-
-    uid: int
-    gid: int
-
-
-@dataclass(frozen=True)
 class Command:
     """What to run, and how it is to end.
 
     `on_owner_death` is the signal that the kernel (Linux) sends when this process dies; None kills
-    the program together with the children it may have. `program` is an absolute path.
+    the program together with the children it may have, LET_FINISH does nothing. `program` is an
+    absolute path.
     """
 
     program: Path
     arguments: Sequence[str] = ()
     account: Account | None = None
-    on_owner_death: signal.Signals | None = None
+    on_owner_death: int | None = None
     folder: Path = Path("/")
     environment: Mapping[str, str] | None = None
     stdin: IO[bytes] | int = subprocess.DEVNULL
@@ -85,13 +83,13 @@ class Child:
             return None
         return self._process.returncode
 
-    def send(self, number: signal.Signals) -> None:
+    def send(self, number: int) -> None:
         """Harmless when it has ended or was not started."""
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.send_signal(number)
 
-    def stop(self, first: signal.Signals = signal.SIGTERM, grace_seconds: float = 10.0) -> None:
+    def stop(self, first: int = signal.SIGTERM, grace_seconds: float = 10.0) -> None:
         """Ask, wait, then kill the whole group. Returns when nothing of it is left."""
         if self._thread is None or self._thread.ident is None:
             return

@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairlease.errors import ConfigurationError
-from fairlease.local import socket_folder
 
 if TYPE_CHECKING:
-    from fairlease.local.children import Account
+    from fairlease.local.accounts import Account
 
 # A server whose owner was killed needs a moment to notice and stop.
 _LOCK_PATIENCE_SECONDS = 5.0
@@ -56,10 +55,6 @@ class DataFolder:
     @property
     def log(self) -> Path:
         return self.path / "server.log"
-
-    @property
-    def socket_memory(self) -> Path:
-        return self.path / "socket_folder"
 
     @property
     def lock_descriptor(self) -> int:
@@ -150,7 +145,6 @@ def sweep_abandoned(parent: Path) -> None:
                 continue
             abandoned = DataFolder(folder)
             abandoned._lock = _lock_at_once(folder)  # noqa: SLF001 - the same class
-            socket_folder.remove(abandoned.socket_memory)
             abandoned.temporary = True
             abandoned.close()
 

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import signal
 import socket
 import tempfile
 import time
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self
 from urllib.parse import quote
 
 from fairlease.errors import ConfigurationError
 from fairlease.local import binaries as programs
-from fairlease.local import socket_folder
-from fairlease.local.children import Account, Child, Command
+from fairlease.local.accounts import Account, handed_over, unprivileged_account
+from fairlease.local.children import Child, Command
 from fairlease.local.data_folder import DataFolder
+from fairlease.local.initdb import initdb
+from fairlease.local.socket_folder import SocketFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
+    from pathlib import Path
     from types import TracebackType
 
 # As on Supabase, where `postgres` is no superuser.
@@ -29,8 +29,9 @@ _START_SECONDS = 60.0
 _STOP_SECONDS = 10.0
 _POLL_SECONDS = 0.01
 _PORT_ATTEMPTS = 5
-# builtin C.UTF-8, which no operating system can change under an index, came with 17.
-_BUILTIN_LOCALE_SINCE = 17
+# Shared memory as files of the data folder: they go where it goes, and a container's small /dev/shm
+# is no limit.
+_NOTHING_OUTSIDE = {"dynamic_shared_memory_type": "mmap"}
 _LOG_TAIL_LINES = 3
 
 
@@ -57,7 +58,7 @@ class LocalPostgres:
         self._asked_port = port
         self._port = 0
         self._server: Child | None = None
-        self._sockets: Path | None = None
+        self._sockets: SocketFolder | None = None
         self.password = ""
 
     def __enter__(self) -> Self:
@@ -80,7 +81,7 @@ class LocalPostgres:
     def socket_folder(self) -> Path:
         if self._sockets is None:
             raise RuntimeError("the server was not started")
-        return self._sockets
+        return self._sockets.path
 
     def url(self, database: str = "postgres", user: str = "postgres") -> str:
         """All login roles made by `bootstrap` share the password."""
@@ -109,20 +110,22 @@ class LocalPostgres:
         if self._server is not None:
             self._server.stop(signal.SIGINT, _STOP_SECONDS)
             self._server = None
-        if self._folder.is_open:
-            socket_folder.remove(self._folder.socket_memory)
+        if self._sockets is not None:
+            self._sockets.close()
+            self._sockets = None
         self._folder.close()
 
     def _start(self) -> None:
         folder = self._binaries or programs.bundled()
-        account = programs.unprivileged_account()
+        account = unprivileged_account()
         if account is not None:
             folder = programs.reachable(folder)
         major = programs.version(folder).split(".")[0]
         self.password = self._folder.password()
         made_by = self._folder.cluster_version()
         if made_by is None:
-            self._initialise(folder, account, int(major))
+            if not initdb(folder, int(major), self._folder, account, SUPERUSER):
+                raise ConfigurationError(f"initdb failed: {self._log_tail()}")
         elif made_by != major:
             raise ConfigurationError(
                 f"the data folder {self._folder.path} was made by Postgres {made_by}, these "
@@ -131,42 +134,9 @@ class LocalPostgres:
         elif account is not None:
             owner = self._folder.cluster.stat()
             account = Account(owner.st_uid, owner.st_gid)
-        self._sockets = socket_folder.make(self._folder.socket_memory, account)
+        self._sockets = SocketFolder(account)
+        self._sockets.open()
         self._launch(folder / "postgres", account)
-
-    def _initialise(self, folder: Path, account: Account | None, major: int) -> None:
-        fresh = self._folder.fresh_cluster(account)
-        locale = ["--locale=C.UTF-8"]
-        if major >= _BUILTIN_LOCALE_SINCE:
-            locale = ["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
-        with (
-            _handed_over(fresh, account) as (name, inherited),
-            _readable_by(account, self.password) as password,
-            self._folder.log.open("wb") as log,
-        ):
-            arguments = (
-                *("-D", name, "-U", SUPERUSER, "--encoding=UTF8", *locale),
-                *("--auth=scram-sha-256", "--pwfile=/dev/stdin", "--no-sync", "--no-instructions"),
-            )
-            child = Child(
-                Command(
-                    folder / "initdb",
-                    arguments,
-                    account=account,
-                    on_owner_death=signal.SIGKILL,
-                    stdin=password,
-                    output=log,
-                    inherited=inherited,
-                )
-            )
-            try:
-                child.start()
-                status = child.wait()
-            finally:
-                child.stop(signal.SIGKILL)
-        if status != 0:
-            raise ConfigurationError(f"initdb failed: {self._log_tail()}")
-        fresh.rename(self._folder.cluster)
 
     def _launch(self, program: Path, account: Account | None) -> None:
         for attempt in range(1, _PORT_ATTEMPTS + 1):
@@ -181,16 +151,17 @@ class LocalPostgres:
 
     def _spawn(self, program: Path, account: Account | None) -> None:
         settings = {
+            **_NOTHING_OUTSIDE,
             "listen_addresses": "127.0.0.1",
             "port": str(self._port),
-            "unix_socket_directories": str(self._sockets),
+            "unix_socket_directories": str(self.socket_folder),
             "max_connections": "200",
             "timezone": "UTC",
             **self._settings,
         }
         options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
         with (
-            _handed_over(self._folder.cluster, account) as (name, inherited),
+            handed_over(self._folder.cluster, account) as (name, inherited),
             self._folder.log.open("wb") as log,
         ):
             self._server = Child(
@@ -200,10 +171,15 @@ class LocalPostgres:
                     account=account,
                     on_owner_death=signal.SIGQUIT,
                     output=log,
-                    inherited=(self._folder.lock_descriptor, *inherited),
+                    inherited=(*self._locks(), *inherited),
                 )
             )
             self._server.start()
+
+    def _locks(self) -> tuple[int, ...]:
+        """Held by the server as well: while it lives, nobody takes its folders for forgotten."""
+        sockets = [self._sockets.lock_descriptor] if self._sockets else []
+        return (self._folder.lock_descriptor, *sockets)
 
     def _ready(self) -> bool:
         """Wait for the server's own word; False if it ended."""
@@ -222,33 +198,6 @@ class LocalPostgres:
     def _log_tail(self) -> str:
         lines = self._folder.log.read_text(errors="replace").strip().splitlines()
         return " / ".join(lines[-_LOG_TAIL_LINES:])
-
-
-@contextlib.contextmanager
-def _handed_over(folder: Path, account: Account | None) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """The folder's name for a child, and the descriptors that the name needs.
-
-    Another user may not be able to walk down to the folder, and opening its parents would expose
-    what else is in them. The kernel's link to an open folder needs no walk.
-    """
-    if account is None or not Path("/proc/self/fd").exists():
-        yield str(folder), ()
-        return
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        yield f"/proc/self/fd/{descriptor}", (descriptor,)
-    finally:
-        os.close(descriptor)
-
-
-@contextlib.contextmanager
-def _readable_by(account: Account | None, text: str) -> Iterator[IO[bytes]]:
-    with tempfile.TemporaryFile() as file:
-        file.write(text.encode())
-        file.seek(0)
-        if account is not None:
-            os.fchown(file.fileno(), account.uid, account.gid)
-        yield file
 
 
 def available_port(asked: int | None) -> int:
