@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 SETTINGS = {"fsync": "off", "synchronous_commit": "off", "autovacuum": "off"}
 SECRET = "super-secret-jwt-token-with-at-least-32-characters-long"
 ADMIN_TOKEN = "admin-token-of-the-tests"
+SECRET_KEY = "sb_secret_of_the_tests"
+PUBLISHABLE_KEY = "sb_publishable_of_the_tests"
 
 ROLES = "anon, authenticated, service_role"
 
@@ -93,3 +95,9 @@ def recorded_config(base: BaseState, **changes: Any) -> GatewayConfig:
         "admin_token": ADMIN_TOKEN,
     }
     return GatewayConfig(**{**settings, **changes})
+
+
+def keyed_config(base: BaseState, **changes: Any) -> GatewayConfig:
+    """With the platform's key check before it."""
+    keys = {SECRET_KEY: "service_role", PUBLISHABLE_KEY: "anon"}
+    return recorded_config(base, **{"api_keys": keys, **changes})

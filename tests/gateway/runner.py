@@ -55,27 +55,55 @@ class Client:
         self._connection.close()
 
 
+class Admin:
+    """The routes for whoever runs the gateway."""
+
+    def __init__(self, url: str) -> None:
+        self._client = Client(url)
+
+    def reload(self) -> None:
+        status, body = self._send("POST", "/_gateway/reload")
+        assert status == 204, body
+
+    def notifications(self) -> int:
+        return json.loads(self._send("GET", "/_gateway/status")[1])["notifications"]
+
+    def wait_for_notification(self, before: int) -> None:
+        deadline = time.monotonic() + _NOTIFIED_SECONDS
+        while self.notifications() == before:
+            assert time.monotonic() < deadline, "the gateway did not hear the notification"
+            time.sleep(0.005)
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _send(self, method: str, path: str) -> tuple[int | None, bytes]:
+        return self._client.send(method, path, {"Authorization": f"Bearer {ADMIN_TOKEN}"})
+
+
 class Runner:
     """`play` returns what is wrong, or None."""
 
     def __init__(self, base: BaseState, url: str) -> None:
         self._base = base
         self._client = Client(url)
+        self._admin = Admin(url)
 
     def close(self) -> None:
         self._client.close()
+        self._admin.close()
 
     def play(self, case: Recorded) -> str | None:
         self._base.reset()
         if case.notifies_at_once:
-            self._reload()
+            self._admin.reload()
             self._execute(case.setup, notified=True)
         else:
             self._execute(case.setup)
-            self._reload()
+            self._admin.reload()
             self._execute(case.later_setup, notified="notify pgrst" in case.later_setup)
             if case.raw.get("reloaded_after_that"):
-                self._reload()
+                self._admin.reload()
         tokens = recorded.tokens(case, time.time())
         for request in case.raw.get("pre_requests", []):
             self._request(case, request, tokens)
@@ -117,22 +145,10 @@ class Runner:
     def _execute(self, sql: str, *, notified: bool = False) -> None:
         if not sql:
             return
-        before = self._status()["notifications"] if notified else 0
+        before = self._admin.notifications() if notified else 0
         self._base.session.execute(sql)
-        deadline = time.monotonic() + _NOTIFIED_SECONDS
-        while notified and self._status()["notifications"] == before:
-            assert time.monotonic() < deadline, "the gateway did not hear the notification"
-            time.sleep(0.005)
-
-    def _reload(self) -> None:
-        status, body = self._admin("POST", "/_gateway/reload")
-        assert status == 204, body
-
-    def _status(self) -> dict[str, Any]:
-        return json.loads(self._admin("GET", "/_gateway/status")[1])
-
-    def _admin(self, method: str, path: str) -> tuple[int | None, bytes]:
-        return self._client.send(method, path, {"Authorization": f"Bearer {ADMIN_TOKEN}"})
+        if notified:
+            self._admin.wait_for_notification(before)
 
     @contextmanager
     def _locked(self, table: str | None) -> Iterator[None]:

@@ -12,6 +12,7 @@ from fairlease.local.gateway.faults import Faults
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_SHORTEST_SECRET = 32
 _TX_ENDS = ("commit", "commit-allow-override", "rollback", "rollback-allow-override")
 
 
@@ -46,6 +47,10 @@ class GatewayConfig:
             raise ConfigurationError(f"db_tx_end: use one of {', '.join(_TX_ENDS)}")
         if self.db_max_rows is not None and self.db_max_rows < 0:
             raise ConfigurationError("db_max_rows: use a number from 0, or None for no limit")
+        if self.jwt_secret is not None and len(self.jwt_secret) < _SHORTEST_SECRET:
+            raise ConfigurationError(
+                f"jwt_secret: use {_SHORTEST_SECRET} characters or more, as PostgREST wants"
+            )
         if self.api_keys is not None and self.jwt_secret is None:
             raise ConfigurationError(
                 "api_keys: need a jwt_secret, from which their tokens are made"

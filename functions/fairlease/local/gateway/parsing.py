@@ -171,15 +171,27 @@ def ahead(parser: P) -> P:
     return P(run)
 
 
-def not_followed_by(parser: P, show: Callable[[Any], str]) -> P:
+def not_followed_by(parser: P) -> P:
+    """`parser` reads one character, after which the failure is told."""
+
     def run(text: str, position: int) -> Result:
         result = parser.run(text, position)
         if result.position is None:
             return Result(position, None, consumed=False, failure=Failure(position))
-        failure = Failure(position, ((_UNEXPECTED, show(result.value)),))
-        return Result(None, None, consumed=False, failure=failure)
+        return _unexpected(result.value, result.position)
 
     return P(run)
+
+
+def _end(text: str, position: int) -> Result:
+    if position < len(text):
+        return _unexpected(text[position], position)
+    return Result(position, None, consumed=False, failure=Failure(position))
+
+
+def _unexpected(letter: str, position: int) -> Result:
+    failure = Failure(position, ((_UNEXPECTED, shown_letter(letter)),))
+    return Result(None, None, consumed=False, failure=failure)
 
 
 def satisfy(accepts: Callable[[str], bool]) -> P:
@@ -264,9 +276,7 @@ def lazy(make: Callable[[], P]) -> P:
 LETTER = satisfy(str.isalpha).label("letter")
 DIGIT = satisfy(lambda found: found in "0123456789").label("digit")
 ANY_CHARACTER = satisfy(lambda _: True)
-END = not_followed_by(ANY_CHARACTER, lambda found: shown_letter(found)).label(  # noqa: PLW0108 - defined below
-    "end of input"
-)
+END = P(_end).label("end of input")
 
 
 def shown(text: str) -> str:

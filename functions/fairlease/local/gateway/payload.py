@@ -105,7 +105,7 @@ def _common_keys(objects: list[Any], uneven: str) -> frozenset[str]:
 def _csv(body: bytes) -> Payload:
     rows = list(csv.reader(io.StringIO(body.decode(errors="replace"), newline="")))
     if not rows:
-        raise invalid_body("not enough input")
+        raise invalid_body('parse error (not enough input) at ""')
     header, *lines = (row for row in rows if row)
     objects = [
         {

@@ -25,7 +25,6 @@ from fairlease.local.gateway.parsing import (
     pure,
     separated,
     separated1,
-    shown_letter,
     string,
     text_of,
 )
@@ -104,14 +103,14 @@ def _keyword(text: str, value: Any = None) -> P:
 
 
 def _by_dash(parser: P) -> P:
-    dash = attempt(char("-") << not_followed_by(char(">"), shown_letter))
+    dash = attempt(char("-") << not_followed_by(char(">")))
     return separated1(parser, dash).map("-".join)
 
 
 _DELIMITER = char(".").label("delimiter (.)")
 _IDENTIFIER = text_of(many1(LETTER | DIGIT | one_of("_ $"))).map(str.strip)
 _QUOTED = char('"') >> text_of(many(none_of('\\"') | (char("\\") >> ANY_CHARACTER))) << char('"')
-_LIST_END = not_followed_by(none_of(",)"), shown_letter)
+_LIST_END = not_followed_by(none_of(",)"))
 _IN_LIST = text_of(many(none_of(",)")))
 
 FIELD_NAME = (_QUOTED | _by_dash(_IDENTIFIER)).label("field name (* or [a..z0..9_$])")
@@ -255,7 +254,7 @@ ORDER = separated1(
     char(","),
 )
 
-_ALIAS = optional(attempt(FIELD_NAME << (char(":") >> not_followed_by(char(":"), shown_letter))))
+_ALIAS = optional(attempt(FIELD_NAME << (char(":") >> not_followed_by(char(":")))))
 _SELECT_END = attempt(ahead(string(")"))) | attempt(ahead(string(","))) | attempt(END)
 _CAST = optional(string("::") >> _IDENTIFIER)
 _AGGREGATE = optional(

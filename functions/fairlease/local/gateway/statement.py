@@ -136,9 +136,8 @@ def _source(call: Call, query: Query, parameters: Parameters) -> sql.Composable:
 
 def _needed_columns(query: Query) -> sql.Composable:
     names = {item.field.name for item in query.selected_fields}
-    if not names or names == {"*"}:
+    if not names or "*" in names:
         return sql.SQL("pgrst_call.*")
-    names = {"*"} if "*" in names else names
     wanted = sorted(names | filtered_columns(query.filters))
     return sql.SQL(", ").join([column("pgrst_call", name) for name in wanted])
 
