@@ -92,6 +92,11 @@ class InFlight:
             flight.settling = True
         return ended
 
+    def reopen(self) -> None:
+        """Settle again what was being settled: nobody knows whether it was said."""
+        self._ended.extend(self._settling)
+        self._settling.clear()
+
     def settled(self, flights: list[Flight]) -> None:
         """Answered, or given up: no longer ours to extend."""
         self._settling.difference_update(flights)

@@ -35,6 +35,10 @@ async def settle_and_rotate(drain: Drain, ended: list[Flight]) -> str | None:
         if reason is not None or len(drain.in_flight):
             return reason
         await drain.releasing.release()
+        if not drain.probe_was_answered:
+            # Nobody knows whether there is work: the count of failures bounds this, not idleness.
+            await drain.pause(drain.delay.after_error())
+            continue
         if not asked:
             idle_until = drain.setup.clock.monotonic() + drain.setup.knobs.idle_budget_seconds
         if not await _idle(drain, idle_until, asked):
@@ -58,11 +62,13 @@ async def _settle_apart(drain: Drain, ended: list[Flight]) -> list[Flight]:
 async def _probe(drain: Drain, ended: list[Flight]) -> str | None:
     """Claim from each queue until one has work. Returns why the run must end, or None."""
     drain.retry_after_seconds = None
+    drain.probe_was_answered = False
     for queue in tuple(drain.claiming.queues):
         answer = await _claim_round(drain, queue, ended)
         ended = []
         if answer is None:
             continue
+        drain.probe_was_answered = True
         if answer.status is ClaimStatus.CLAIMED:
             drain.begin_stream(queue, answer)
             return None
@@ -82,7 +88,9 @@ async def _claim_round(drain: Drain, queue: str, ended: list[Flight]) -> ClaimAn
             drain.claiming.refuse_queue(queue, error)
             return None
         except RpcError as error:
-            await _after_failure(drain, error)
+            if outcome_is_unknown(error):
+                # It may hold a slot under this name: free it, and claim under another.
+                await drain.releasing.release()
             return None
         ended = []
         if answer is None:
@@ -91,14 +99,6 @@ async def _claim_round(drain: Drain, queue: str, ended: list[Flight]) -> ClaimAn
         if not probing:
             break
     return answer
-
-
-async def _after_failure(drain: Drain, error: RpcError) -> None:
-    if outcome_is_unknown(error):
-        # It may hold a slot under this name: free it, and use another for the next claim.
-        await drain.releasing.release()
-    if drain.must_end() is None:
-        await drain.pause(drain.delay.after_error())
 
 
 def _note_retry_after(drain: Drain, answer: ClaimAnswer) -> None:

@@ -76,8 +76,10 @@ class Drain:
     # The last reason for which a top-up was skipped, and the last holder whose loss was said.
     skipped: str | None = None
     lost_holder_said: str | None = None
-    # When the database suggests to ask again, in seconds; of the last probe.
+    # Of the last probe: when the database suggests to ask again, in seconds, and whether any claim
+    # was answered at all.
     retry_after_seconds: float | None = None
+    probe_was_answered: bool = False
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _timers: list[asyncio.TimerHandle] = field(default_factory=list)
 
@@ -221,6 +223,7 @@ class Drain:
         except Exception as error:
             self.setup.observe(RunFailed(self.setup.run_id, type(error).__name__))
             self.stop_because("failed")
+            self.in_flight.reopen()
             await run_out(self)
             raise
 

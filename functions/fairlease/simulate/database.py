@@ -27,6 +27,8 @@ class Database:
     now: Callable[[], float]
     queues: dict[str, Queue] = field(default_factory=dict)
     slots: Slots = field(default_factory=Slots)
+    # Answers to the next claims that no state of this database gives, such as a locked row.
+    scripted: list[ClaimAnswer] = field(default_factory=list)
     _ids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
     def attach(self, *names: str) -> None:
@@ -46,6 +48,8 @@ class Database:
     def claim(self, request: ClaimRequest) -> ClaimAnswer:
         _check(request)
         now, queue = self.now(), self.queue(request.queue)
+        if self.scripted:
+            return self.scripted.pop(0)
         if request.max_per_org <= 0 or request.global_cap <= 0:
             return ClaimAnswer(ClaimStatus.NO_CAPACITY, cause="stopped")
         own = self.slots.own(request.holder, now)

@@ -42,7 +42,7 @@ class Trip:
     """What happens to one call: seconds each way, and how it fails.
 
     `error` is raised instead of calling; with `lost` the call takes effect and its answer never
-    comes back; `answer` replaces what the database said, after it took effect.
+    comes back; `answer` replaces what the database said, or raises, after it took effect.
     """
 
     there_seconds: float = 0.0
@@ -164,12 +164,12 @@ class Wire:
                     raise FunctionMissing(f"no function {call.function}", code="PGRST202")
                 with self._one_transaction:
                     said = act()
+                if trip.answer is not None:
+                    said = trip.answer(said)
             except RpcError as raised:
                 error = raised
         if trip.lost:
             return
-        if trip.answer is not None and error is None:
-            said = trip.answer(said)
         loop = asyncio.get_running_loop()
         loop.call_later(trip.back_seconds, self._answer, answer, said, error)
 

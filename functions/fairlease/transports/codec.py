@@ -140,7 +140,8 @@ def claim_of_object(value: Any) -> ClaimAnswer:
         Settled(int(item["id"]), SettleResult(item["result"]), item.get("note") or "")
         for item in value.get("settled") or ()
     )
-    messages = tuple(_message(item) for item in value.get("messages") or ())
+    listed = value.get("messages") or ()
+    messages = tuple(_message(item) for item in listed if item.get("msg_id") is not None)
     retry_after = value.get("retry_after_ms")
     return _claim(
         value.get("status"),

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import dataclasses
+import time
+
+import pytest
+
+from .plan import plan_of
+from .scenarios import play, shrink
+
+# Several hundred seeds on an idle machine; as many as fit on a busy one.
+SECONDS = 8.0
+FIRST_SEED = 100_000
+
+
+def test_random_fleets_breach_no_cap_lose_nothing_and_leave_nothing_behind() -> None:
+    until = time.monotonic() + SECONDS
+    seed = FIRST_SEED
+    while time.monotonic() < until:
+        plan = plan_of(seed)
+        broken = play(plan)
+        assert not broken, f"{plan.describe()}\n" + "\n".join(broken)
+        seed += 1
+    assert seed - FIRST_SEED >= 10
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_thousands_of_random_fleets_hold_as_well() -> None:
+    for seed in range(200_000, 203_000):
+        plan = plan_of(seed)
+        broken = play(plan)
+        assert not broken, f"{plan.describe()}\n" + "\n".join(broken)
+
+
+def test_a_seed_always_plays_the_same_scenario() -> None:
+    plan = plan_of(8)
+
+    assert plan == plan_of(8)
+    assert play(plan) == play(plan)
+
+
+def test_a_failure_shrinks_to_what_shows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted fault: a settle that says "done" whatever the handler did."""
+    plan = next(p for p in map(plan_of, range(1000)) if any(j.ill == "dead" for j in p.jobs))
+    calm = dataclasses.replace(plan, mishaps=(), bounded=False)
+    monkeypatch.setattr("tests.drain.scenarios.play", _fails_for_a_dead_letter)
+
+    small = shrink(calm)
+
+    assert [job.ill for job in small.jobs] == ["dead"]
+    assert small.mishaps == ()
+
+
+def _fails_for_a_dead_letter(plan: object) -> list[str]:
+    return ["broken"] if any(job.ill == "dead" for job in plan.jobs) else []  # type: ignore[attr-defined]
