@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-SCALE = 72.0
+SCALE = 80.0
 
 
 def demo(

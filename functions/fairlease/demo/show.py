@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fairlease.demo.summary import Pass
-    from fairlease.demo.utilisation import Series
+    from fairlease.demo.utilisation import Sample, Series
 
 FUNCTION = "github_worker"
 
@@ -36,10 +36,16 @@ def show(*, scale: float, shrink: int, plot: Path, quiet: bool) -> Summary:
     folder = functions_folder()
     knobs = load_settings({}, discover([folder])[FUNCTION].manifest.knobs).knobs
     n, slots = knobs.drain_concurrency, knobs.org_slot_max_per_org
-    with as_file(files("fairlease.simulate").joinpath("durations.json")) as durations:
+    console = Console(quiet=quiet)
+    console.print(f"starting Postgres, gateway, {HOSTS} hosts, cron and GitHub's contract ...")
+    with (
+        as_file(files("fairlease.simulate").joinpath("durations.json")) as durations,
+        contextlib.closing(_View(console, n)) as view,
+    ):
         stage = Stage(folder, durations, scale, shrink, SystemClock())
-        refill = _play(stage, "continuous refill", n, refill=True, quiet=quiet)
-        batch = _play(stage, "batch at a time", n, refill=False, quiet=quiet)
+        refill, batch = stage.play(
+            partial(view.update, "continuous refill"), partial(view.update, "batch at a time")
+        )
     runs = {
         "continuous refill": (_from_zero(refill), refill.utilisation(n)),
         "batch at a time": (_from_zero(batch), batch.utilisation(n)),
@@ -48,31 +54,28 @@ def show(*, scale: float, shrink: int, plot: Path, quiet: bool) -> Summary:
     return Summary(refill, batch, n=n, cap=n * slots, plot=str(plot))
 
 
-def _play(stage: Stage, title: str, n: int, *, refill: bool, quiet: bool) -> Pass:
-    console = Console(quiet=quiet)
-    console.print(f"{title}: starting Postgres, gateway, {HOSTS} hosts, cron, GitHub's contract")
-    if quiet or not console.is_terminal:
-        return stage.play(refill=refill, watch=lambda _sample: None)
-    table = partial(table_of, title=title, n=n, fleet_slots=HOSTS)
-    with contextlib.closing(_View(console)) as view:
-        return stage.play(refill=refill, watch=lambda sample: view.update(table(sample)))
-
-
 class _View:
-    """A live view that appears with the first sample, so that it does not hide errors."""
+    """A live view in a terminal, from the first sample on, so that it does not hide errors."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, n: int) -> None:
         self._live = Live(console=console, auto_refresh=False)
-        self._started = False
+        self._console = console
+        self._n = n
+        self._title = ""
 
-    def update(self, renderable: object) -> None:
-        if not self._started:
-            self._live.start()
-            self._started = True
-        self._live.update(renderable, refresh=True)  # type: ignore[arg-type]
+    def update(self, title: str, sample: Sample) -> None:
+        """Called for every sample; where there is no terminal, a new title is one line."""
+        is_new, self._title = title != self._title, title
+        if self._console.is_terminal and not self._console.quiet:
+            if not self._live.is_started:
+                self._live.start()
+            table = table_of(sample, title=title, n=self._n, fleet_slots=HOSTS)
+            self._live.update(table, refresh=True)
+        elif is_new:
+            self._console.print(f"{title} ...")
 
     def close(self) -> None:
-        if self._started:
+        if self._live.is_started:
             self._live.stop()
 
 

@@ -1,4 +1,4 @@
-"""One way through the load, on a fresh stack: processes, pokes over HTTP, real claims."""
+"""Both ways through the load on one stack: processes, pokes over HTTP, real claims."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fairlease.clock import Clock
     from fairlease.demo.utilisation import Sample
 
-HOSTS = 3
+HOSTS = 2
 # Far beyond the length of a pass: something hangs, and the demonstration says so.
 PATIENCE_SECONDS = 240.0
 # Nothing is sampled faster than life allows: a fsync per message is not what is shown here.
@@ -40,6 +40,8 @@ select
   (select count(*) from pgmq.q_{urgent}) + (select count(*) from pgmq.q_{low}),
   (select count(*) from fairlease.dead_letters)
 """
+
+_EMPTY: LiteralString = "truncate pgmq.a_{urgent}, pgmq.a_{low}"
 
 Watch = Callable[["Sample"], None]
 
@@ -68,7 +70,7 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What both passes share: so many times faster than life, the load divided by `shrink`."""
+    """One stack for both passes: so many times faster than life, the load divided by `shrink`."""
 
     functions: Path
     durations: Path
@@ -76,36 +78,48 @@ class Stage:
     shrink: int
     clock: Clock
 
-    def play(self, *, refill: bool, watch: Watch) -> Pass:
-        """Send the load, poke until all is done, count. Raises `DemoFailed` if it hangs."""
+    def play(self, watch_refill: Watch, watch_batch: Watch) -> tuple[Pass, Pass]:
+        """Refill, then the kill switch, on the same load. Raises `DemoFailed` if one hangs."""
         lines = Lines()
-        arguments = [part for org in ORGS for part in ("--org", org)]
-        arguments += ["--durations", str(self.durations), "--scale", str(1 / self.scale)]
-        with GitHubServer(*arguments) as github:
+        with self._github() as first, self._github() as second:
             options = StackOptions(
                 functions=[self.functions],
                 hosts=HOSTS,
                 cron_scale=self.scale,
-                environment=self._environment(github.url, refill=refill),
+                environment=self._environment(first.url, refill=True),
                 database_settings=DATABASE,
             )
             with LocalStack(options, lines.hear) as stack:
-                sent = asyncio.run(self._send(stack.database_url))
-                samples = self._watch_until_done(stack, sent, lines, watch)
-                measured = github.measure()
-                archived, waiting, dead = _where_messages_are(stack.database_url)
-        counted = {org: _counted(measured["orgs"][org]) for org in ORGS if org in measured["orgs"]}
+                refill = self._pass(stack, first, lines, watch_refill)
+                _empty_archives(stack.database_url)
+                stack.start_hosts(self._environment(second.url, refill=False))
+                batch = self._pass(stack, second, lines, watch_batch)
+        return refill, batch
+
+    def _pass(self, stack: LocalStack, github: GitHubServer, lines: Lines, watch: Watch) -> Pass:
+        """Send the load, wait until all is done, stop the hosts, count."""
+        claims_before = lines.claims
+        sent = asyncio.run(self._send(stack.database_url))
+        samples = self._watch_until_done(stack, sent, lines, watch)
+        stack.stop_hosts()
+        measured = github.measure()
+        archived, waiting, dead = _where_messages_are(stack.database_url)
         return Pass(
             sent=sent,
             archived=archived,
             waiting=waiting,
             dead=dead,
             seconds=_busy_seconds(samples),
-            claims=lines.claims,
-            counted=counted,
+            claims=lines.claims - claims_before,
+            counted={org: _counted(report) for org, report in measured["orgs"].items()},
             mismatches=measured["mismatches"],
             samples=samples,
         )
+
+    def _github(self) -> GitHubServer:
+        arguments = [part for org in ORGS for part in ("--org", org)]
+        arguments += ["--durations", str(self.durations), "--scale", str(1 / self.scale)]
+        return GitHubServer(*arguments)
 
     def _environment(self, github_url: str, *, refill: bool) -> dict[str, str]:
         return {
@@ -156,6 +170,12 @@ def _where_messages_are(database_url: str) -> tuple[int, int, int]:
         row = session.execute(_WHERE.format(urgent=URGENT, low=LOW)).fetchone()
     assert row is not None  # noqa: S101 - three counts are one row
     return row[0], row[1], row[2]
+
+
+def _empty_archives(database_url: str) -> None:
+    """So that the second pass counts its own."""
+    with psycopg.connect(database_url) as session:
+        session.execute(_EMPTY.format(urgent=URGENT, low=LOW))
 
 
 def _busy_seconds(samples: list[Sample]) -> float:
