@@ -81,12 +81,13 @@ def test_to_an_unknown_version_is_refused_before_anything_happens(empty: str, fo
 def test_changed_file_is_refused_before_anything_happens(
     empty: str, write: Callable[[dict[str, str]], Path], folder: Path
 ) -> None:
-    migrate(empty, folder=folder, to="20260101000000")
-    write({"20260101000000_first.sql": "select 'different';"})
+    migrate(empty, folder=folder)
+    known = versions(empty)
+    write({"20260101120000_late.sql": "select 1;", "20260103000000_third.sql": "select 'other';"})
     for run in (migrate, migrations.check):
-        with pytest.raises(ConfigurationError, match="20260101000000_first was changed"):
+        with pytest.raises(ConfigurationError, match="20260103000000_third was changed"):
             run(empty, folder=folder)
-    assert versions(empty) == ["20260101000000"]
+    assert versions(empty) == known
 
 
 def test_line_endings_are_no_change(

@@ -27,8 +27,8 @@ class Migration:
 
     @property
     def checksum(self) -> str:
-        """SHA-256 of the text, the same for either kind of line ending."""
-        return hashlib.sha256(self.statements.replace("\r\n", "\n").encode()).hexdigest()
+        """SHA-256 of the text."""
+        return hashlib.sha256(self.statements.encode()).hexdigest()
 
     @property
     def label(self) -> str:
@@ -65,4 +65,5 @@ def _read(file: Path) -> Migration:
         raise ConfigurationError(
             f"migration file {file.name}: the name must be <YYYYMMDDHHMMSS>_<lower_case_name>.sql"
         )
+    # Text mode: the same for either kind of line ending.
     return Migration(parts["version"], parts["name"], file.read_text(encoding="utf-8"))

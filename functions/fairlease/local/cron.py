@@ -55,16 +55,16 @@ class CronTicker:
                 group.create_task(self._follow(job, group))
 
     async def _follow(self, job: CronJob, group: asyncio.TaskGroup) -> None:
-        last = self._calendar()
+        now = self._calendar()
         while True:
-            # A calendar that was set back must not tick the same minute again, one that jumped
-            # ahead must not make up for what was missed.
-            due: datetime = croniter(job.schedule, max(last, self._calendar())).get_next(datetime)
-            while (left := due - self._calendar()) > timedelta(0):
+            due: datetime = croniter(job.schedule, now).get_next(datetime)
+            # What was missed while the calendar jumped ahead is not made up for; and a tick is only
+            # looked for after a moment that reached the last one, so none comes twice.
+            while (left := due - now) > timedelta(0):
                 await self._clock.sleep(
                     min(left.total_seconds() / self._scale, _LONGEST_SLEEP_SECONDS)
                 )
-            last = due
+                now = self._calendar()
             for _ in range(job.pokes):
                 group.create_task(self._poke(job.function))
 
