@@ -98,12 +98,15 @@ def test_ctrl_c_while_it_starts_leaves_nothing(
         assert list(dev.temporary.iterdir()) == []
 
 
-def test_stack_ends_when_a_part_of_it_does(tmp_path: Path, functions: Path) -> None:
+@pytest.mark.parametrize(("argument", "part"), [("serve", "host"), ("-D", "database")])
+def test_stack_ends_when_a_part_of_it_does(
+    tmp_path: Path, functions: Path, argument: str, part: str
+) -> None:
     with running_dev(tmp_path, "--no-keep", functions=functions) as dev:
         dev.environment()
-        os.kill(dev.part("serve"), signal.SIGKILL)
+        os.kill(dev.part(argument), signal.SIGKILL)
         assert dev.ends_with() == 1
-        assert dev.last_words() == "fairlease: the host ended by itself: see what it said above"
+        assert dev.last_words() == f"fairlease: the {part} ended by itself: see what it said above"
         assert list(dev.temporary.iterdir()) == []
 
 

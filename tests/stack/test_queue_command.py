@@ -48,6 +48,13 @@ def test_attach_takes_a_queue_of_pgmq_and_changes_only_what_is_given(
     assert policy == ("delete", 5, "30 days")
 
 
+@pytest.mark.parametrize("name", ["My-Queue_1", "x" * 47, "2fast"])
+def test_unusual_name_that_postgres_can_hold_is_taken(cli: Cli, database: str, name: str) -> None:
+    assert cli("queue", "create", name, url=database).returncode == 0
+    assert cli("queue", "attach", name, url=database).returncode == 0
+    assert listed(cli, database)[name]["attached"] is True
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [("a b", "not allowed"), ('a"b', "not allowed"), ("x" * 60, "60 bytes: use at most 47")],

@@ -115,6 +115,12 @@ class LocalPostgres:
             self._sockets = None
         self._folder.close()
 
+    def wait(self) -> None:
+        """Until the server ends, however it ends."""
+        server = self._server
+        if server is not None:
+            server.wait()
+
     def _start(self) -> None:
         folder = self._binaries or programs.bundled()
         account = unprivileged_account()

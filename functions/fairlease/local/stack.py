@@ -74,6 +74,7 @@ class LocalStack:
         self._running = contextlib.ExitStack()
         self._ended = threading.Event()
         self._first_ended = ""
+        self._stopping = False
         self.functions: dict[str, FunctionFolder] = {}
         self.host_urls: list[str] = []
         self._hosts: list[Service] = []
@@ -112,7 +113,8 @@ class LocalStack:
             raise
 
     def stop(self) -> None:
-        """In reverse order; interrupted, what is left is killed at once."""
+        """In reverse order; interrupted, what is waited for is killed."""
+        self._stopping = True
         self._running.close()
 
     def start_hosts(self, environment: Mapping[str, str] | None = None) -> None:
@@ -179,6 +181,7 @@ class LocalStack:
         postgres = LocalPostgres(data, settings, port=options.database_port)
         self._running.callback(postgres.stop)
         postgres.start()
+        threading.Thread(target=self._watch_database, args=(postgres,), daemon=True).start()
         bootstrap(postgres)
         self.database_url = postgres.url()
         migrate(self.database_url)
@@ -222,6 +225,11 @@ class LocalStack:
     def _environment_of_hosts(self) -> dict[str, str]:
         own = {key: value for key, value in os.environ.items() if not key.startswith("SUPABASE_")}
         return {**own, **self.environment(), **(self._options.environment or {})}
+
+    def _watch_database(self, postgres: LocalPostgres) -> None:
+        postgres.wait()
+        if not self._stopping:
+            self._note_the_end("database")
 
     def _note_the_end(self, name: str) -> None:
         self._first_ended = self._first_ended or name
