@@ -39,6 +39,38 @@ language sql volatile parallel safe
 set search_path = ''
 as $$ select pg_catalog.clock_timestamp() $$;
 
-revoke all on function fairlease.now_() from public;
+-- To be run by every migration that creates such a function: it may be called as soon as it exists.
+create or replace function fairlease.let_workers_call(p_names text[])
+returns void
+language plpgsql
+set search_path = ''
+as $$
+declare
+  v_function regprocedure;
+  v_role text;
+begin
+  for v_function in
+    select p.oid::regprocedure
+    from pg_catalog.pg_proc p
+    where p.pronamespace = 'pgmq_public'::regnamespace and p.proname = any (p_names)
+  loop
+    execute format('revoke all on function %s from public', v_function);
+    -- Default privileges of the schema may have named them.
+    foreach v_role in array array['anon', 'authenticated'] loop
+      if to_regrole(v_role) is not null then
+        execute format('revoke all on function %s from %I', v_function, v_role);
+      end if;
+    end loop;
+    if to_regrole('service_role') is not null then
+      execute format('grant execute on function %s to service_role', v_function);
+    end if;
+  end loop;
+end;
+$$;
+
+revoke all on function
+  fairlease.now_(),
+  fairlease.let_workers_call(text[])
+from public;
 
 notify pgrst, 'reload schema';

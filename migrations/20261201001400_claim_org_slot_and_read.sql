@@ -128,4 +128,6 @@ revoke all on function
   fairlease.check_claim_arguments(fairlease.claim_ask, text)
 from public;
 
+select fairlease.let_workers_call(array['claim_org_slot_and_read']);
+
 notify pgrst, 'reload schema';

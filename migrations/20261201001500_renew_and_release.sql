@@ -74,4 +74,6 @@ $$;
 
 revoke all on function fairlease.renew(text, text, int, fairlease.seats, timestamptz) from public;
 
+select fairlease.let_workers_call(array['renew_org_slot', 'release_org_slot']);
+
 notify pgrst, 'reload schema';

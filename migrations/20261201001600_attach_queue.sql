@@ -198,6 +198,27 @@ begin
 end;
 $$;
 
+-- To be run by every migration that adds or changes a make_<verb>: queues that were attached before
+-- it would lack the function, and their settles would come to nothing.
+create or replace function fairlease.remake_queue_functions()
+returns void
+language plpgsql
+set search_path = ''
+set client_min_messages = warning
+as $$
+declare
+  v_queue fairlease.queues;
+begin
+  for v_queue in
+    select q.* from fairlease.queues q
+    where to_regclass(format('pgmq.%I', q.table_name)) is not null
+    order by q.id
+  loop
+    perform fairlease.make_queue_functions(v_queue);
+  end loop;
+end;
+$$;
+
 -- Idempotent. A null leaves what an earlier call decided, or the default. Returns
 -- {"queue", "id", "warnings"}; the warnings are raised as well.
 create or replace function fairlease.attach_queue(
@@ -284,6 +305,7 @@ revoke all on function
   fairlease.index_queue(fairlease.queues),
   fairlease.detach_queue(text),
   fairlease.make_queue_functions(fairlease.queues),
+  fairlease.remake_queue_functions(),
   fairlease.attach_queue(text, text, int, interval, boolean, regprocedure, boolean)
 from public;
 

@@ -139,4 +139,6 @@ revoke all on function
   fairlease.make_bury(fairlease.queues)
 from public;
 
+select fairlease.remake_queue_functions();
+
 notify pgrst, 'reload schema';

@@ -117,7 +117,10 @@ exception
   when deadlock_detected or serialization_failure then
     raise exception using errcode = 'lock_not_available',
       message = 'settle_and_claim met a lock conflict: call it again';
-  when undefined_table or undefined_function then
+  when undefined_function then
+    -- The messages are there: who hears that they are gone does not settle them again.
+    perform fairlease.raise_lost_queue(queue_name, sqlerrm);
+  when undefined_table then
     -- Handlers that were in flight when their queue was dropped hear of their messages first.
     if cardinality(v_outcomes) = 0 then
       perform fairlease.raise_lost_queue(queue_name, sqlerrm);
@@ -134,5 +137,7 @@ revoke all on function
   fairlease.deliveries_json(text, fairlease.delivery[]),
   fairlease.claim_json(text, fairlease.claim_answer, fairlease.outcome[])
 from public;
+
+select fairlease.let_workers_call(array['settle_and_claim']);
 
 notify pgrst, 'reload schema';

@@ -173,4 +173,6 @@ revoke all on function
   )
 from public;
 
+select fairlease.let_workers_call(array['heartbeat_org_slot']);
+
 notify pgrst, 'reload schema';

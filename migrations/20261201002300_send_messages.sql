@@ -236,4 +236,8 @@ revoke all on function
   fairlease.send_all(fairlease.queues, fairlease.new_message[], timestamptz)
 from public;
 
+select fairlease.let_workers_call(array['send_messages']);
+
+select fairlease.remake_queue_functions();
+
 notify pgrst, 'reload schema';

@@ -96,4 +96,6 @@ revoke all on function
   fairlease.make_stamp(fairlease.queues)
 from public;
 
+select fairlease.remake_queue_functions();
+
 notify pgrst, 'reload schema';
