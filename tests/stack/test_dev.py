@@ -98,7 +98,10 @@ def test_ctrl_c_while_it_starts_leaves_nothing(
         assert list(dev.temporary.iterdir()) == []
 
 
-@pytest.mark.parametrize(("argument", "part"), [("serve", "host"), ("-D", "database")])
+@pytest.mark.parametrize(
+    ("argument", "part"),
+    [("serve", "host"), pytest.param("-D", "database", marks=pytest.mark.slow)],
+)
 def test_stack_ends_when_a_part_of_it_does(
     tmp_path: Path, functions: Path, argument: str, part: str
 ) -> None:
