@@ -100,8 +100,16 @@ class _Exchange:
             await self._drain()
             await self._until_gone()
             return
+        # The request is here in full, and takes effect whether its sender waits or not.
+        request = [await self._receive()]
+        while request[-1].get("more_body"):
+            request.append(await self._receive())
         await asyncio.sleep(fault.seconds)
-        await self._app(self._scope, self._receive, self._send)
+
+        async def receive() -> Message:
+            return request.pop(0) if request else await self._receive()
+
+        await self._app(self._scope, receive, self._send)
 
     async def _spoil_body(self, fault: Fault) -> None:
         start, body = await self._captured()
@@ -118,10 +126,10 @@ class _Exchange:
             self._transport.close()
             await self._until_gone()
             return
-        size = max(1, -(-len(body) // _SLOW_PIECES))
-        for begin in range(0, len(body), size):
-            await asyncio.sleep(fault.seconds / _SLOW_PIECES)
-            piece = body[begin : begin + size]
+        size = max(1, len(body) // _SLOW_PIECES)
+        pieces = [body[begin : begin + size] for begin in range(0, len(body), size)]
+        for piece in pieces:
+            await asyncio.sleep(fault.seconds / len(pieces))
             await self._send({"type": "http.response.body", "body": piece, "more_body": True})
         await self._send({"type": "http.response.body", "body": b""})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from urllib.parse import unquote
 
 from fairlease.local.gateway.errors import GatewayError
@@ -26,9 +27,14 @@ class HttpRequest:
         return [value for known, value in self.headers if known == name]
 
     def header(self, name: str) -> str | None:
-        return next((value for known, value in self.headers if known == name), None)
+        """The first one of that name."""
+        return self._first.get(name)
 
-    @property
+    @cached_property
+    def _first(self) -> dict[str, str]:
+        return dict(reversed(self.headers))
+
+    @cached_property
     def api_path(self) -> str:
         """Without the platform's prefix, as PostgREST gets it."""
         if self.path == PLATFORM_PREFIX or self.path.startswith(f"{PLATFORM_PREFIX}/"):

@@ -73,9 +73,7 @@ def _json(body: bytes) -> Payload:
 def _parsed(body: bytes) -> Any:
     try:
         text = body.decode()
-        value = json.loads(
-            text, parse_constant=_refused, parse_int=_not_needed, parse_float=_not_needed
-        )
+        value = _DECODER.decode(text)
         if _SURROGATE.search(text):
             # A lone surrogate cannot be encoded.
             json.dumps(value, ensure_ascii=False).encode()
@@ -127,3 +125,6 @@ def _refused(_: str) -> NoReturn:
 def _not_needed(_: str) -> int:
     # Only names and shapes are of interest; huge numbers would cost, or fail.
     return 0
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refused, parse_int=_not_needed, parse_float=_not_needed)

@@ -47,6 +47,9 @@ class ConnectionPool:
             await self._idle.pop().close()
 
     async def _take_place(self) -> None:
+        if not self._places.locked():
+            await self._places.acquire()
+            return
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 await self._places.acquire()

@@ -51,13 +51,25 @@ class Tokens:
         self._audience = audience
         self._anonymous_role = anonymous_role
         self._now = now
-        self._verified: dict[str, dict[str, Any]] = {}
+        self._verified: dict[str | None, tuple[dict[str, Any], Caller]] = {}
 
     def caller(self, authorization: str | None) -> Caller:
         """Raises GatewayError: 401, or 500 where no secret is configured."""
         token = bearer_token(authorization)
-        claims = {} if token is None else self._claims(token)
+        if token == "":
+            raise _undecodable("Empty JWT is sent in Authorization header")
+        claims, caller = self._verified.get(token, (None, None))
+        if claims is None:
+            claims = {} if token is None else self._verify(token)
         self._check_claims(claims)
+        if caller is None:
+            caller = self._caller(claims)
+            if len(self._verified) >= _REMEMBERED_TOKENS:
+                self._verified.clear()
+            self._verified[token] = (claims, caller)
+        return caller
+
+    def _caller(self, claims: dict[str, Any]) -> Caller:
         role = _text(claims["role"]) if "role" in claims else self._anonymous_role
         if role is None:
             raise GatewayError(
@@ -67,17 +79,6 @@ class Tokens:
                 headers=(("WWW-Authenticate", "Bearer"),),
             )
         return Caller(role, _compact({**claims, "role": role}))
-
-    def _claims(self, token: str) -> dict[str, Any]:
-        if token == "":
-            raise _undecodable("Empty JWT is sent in Authorization header")
-        claims = self._verified.get(token)
-        if claims is None:
-            claims = self._verify(token)
-            if len(self._verified) >= _REMEMBERED_TOKENS:
-                self._verified.clear()
-            self._verified[token] = claims
-        return claims
 
     def _verify(self, token: str) -> dict[str, Any]:
         if self._secret is None:
