@@ -18,7 +18,6 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
-_SHOWN_LEVELS = 2
 _BLANK = re.compile(r"[ \t\n\r]*")
 
 # What may come next, by the token just read; `end` closes the container.
@@ -26,7 +25,7 @@ _VALUE, _VALUE_OR_END, _KEY, _KEY_OR_END, _COLON, _COMMA_OR_END, _NOTHING = rang
 
 
 def outer_shape(text: str) -> Any:
-    """The value with everything below its members cut to None. Raises ValueError."""
+    """An object with its names, or an array of such, all values cut to None. Raises ValueError."""
     return _Scanner(text).scan()
 
 
@@ -79,12 +78,11 @@ class _Scanner:
             self._root = value
             self._next = _NOTHING
             return
-        parent = self._open[-1]
-        shown = value if len(self._open) == 1 else None
+        parent, is_outermost = self._open[-1], len(self._open) == 1
         if isinstance(parent, dict):
-            parent[self._keys.pop()] = shown
-        elif len(self._open) <= _SHOWN_LEVELS:
-            parent.append(shown)
+            parent[self._keys.pop()] = None
+        elif is_outermost:
+            parent.append(value)
         self._next = _COMMA_OR_END
 
     def _close(self, found: str) -> None:
