@@ -55,7 +55,11 @@ class _Exchange:
         self._scope = scope
         self._receive = receive
         self._send = send
-        self._transport: asyncio.Transport = scope[TRANSPORT]
+
+    @property
+    def _transport(self) -> asyncio.Transport:
+        transport: asyncio.Transport = self._scope[TRANSPORT]
+        return transport
 
     async def suffer(self, fault: Fault) -> None:
         match fault.kind:
