@@ -29,6 +29,10 @@ create function public.refuse(code text, text text, detail text default null) re
   end$$;
 create function public.setting(name text) returns text language sql
   as 'select current_setting(name, true)';
+create domain public."text/html" as text;
+create domain public."*/*" as bytea;
+create function public.page() returns public."text/html" language sql as $$select 'null'$$;
+create function public.image() returns public."*/*" language sql as $$select '\\x4749'::bytea$$;
 create function public.accepted() returns text language sql
   as $$select set_config('response.status', '202', true)$$;
 create function public.over(a int) returns text language sql as $$select 'one'$$;
@@ -197,6 +201,10 @@ RESULTS = [
         error("PGRST107", "None of these media types are available: image/png"),
         headers={"Accept": "image/png"},
     ),
+    # As it is, which happens to be JSON; and as a JSON string.
+    Call("page", 200, None, headers={"Accept": "text/html"}),
+    Call("page", 200, "null", headers={"Accept": "application/json"}),
+    Call("image", 200, "GI", headers={"Accept": "image/gif"}),
 ]
 ANSWERS = [
     Call("accepted", 202, "202"),

@@ -27,11 +27,15 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class MediaType:
-    """`mime` is how it is written in answers; `stripped`: keys with null are left out."""
+    """`mime` is how it is written in answers; `stripped`: keys with null are left out.
+
+    `raw`: the value of a function that says itself what it is.
+    """
 
     kind: Kind
     mime: str
     stripped: bool = False
+    raw: bool = False
 
     @property
     def content_type(self) -> str:
@@ -42,6 +46,7 @@ class MediaType:
 
 JSON = MediaType(Kind.JSON, "application/json")
 ANY = MediaType(Kind.ANY, "*/*")
+RAW_OCTETS = MediaType(Kind.OCTETS, "application/octet-stream", raw=True)
 
 _PLAIN = {
     media.mime: media

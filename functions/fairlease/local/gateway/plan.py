@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fairlease.local.gateway.errors import GatewayError
-from fairlease.local.gateway.media import JSON, Kind, MediaType, accepted, decode_media_type
+from fairlease.local.gateway.media import (
+    JSON,
+    RAW_OCTETS,
+    Kind,
+    MediaType,
+    accepted,
+    decode_media_type,
+)
 from fairlease.local.gateway.payload import Payload, parse_payload
 from fairlease.local.gateway.query import check_plan, parse_query
 from fairlease.local.gateway.ranges import wanted_rows
@@ -16,6 +23,7 @@ from fairlease.local.gateway.statement import Call, Shape
 if TYPE_CHECKING:
     from fairlease.local.gateway.http_request import HttpRequest
     from fairlease.local.gateway.prefer import Preferences
+    from fairlease.local.gateway.query import Query
     from fairlease.local.gateway.ranges import Rows
     from fairlease.local.gateway.routine import Routine
     from fairlease.local.gateway.schema_cache import SchemaCache
@@ -63,7 +71,7 @@ def plan_call(
         cache, Wanted(schema, name, payload.argument_names, body.kind if body else None)
     )
     check_plan(query, routine.relation_name, schema)
-    media = _negotiated(accepted(request.header("accept")))
+    media = _negotiated(accepted(request.header("accept")), _own_media(routine, query))
     preferences.check()
     if preferences.highest_affected is not None and not routine.returns_set:
         raise GatewayError(
@@ -91,8 +99,17 @@ def content_media(request: HttpRequest) -> MediaType:
     return JSON if header is None else decode_media_type(header)
 
 
-def _negotiated(wanted: list[MediaType]) -> MediaType:
+def _own_media(routine: Routine, query: Query) -> MediaType | None:
+    """What a function produces by itself, if its value is taken as it is."""
+    if routine.media_type is None or not routine.returns_scalar or not query.selects_all:
+        return None
+    return replace(decode_media_type(routine.media_type[1]), raw=True)
+
+
+def _negotiated(wanted: list[MediaType], own: MediaType | None) -> MediaType:
     for media in wanted:
+        if own is not None and (own.kind is Kind.ANY or media == replace(own, raw=False)):
+            return RAW_OCTETS if own.kind is Kind.ANY else own
         if media.kind is Kind.ANY:
             return JSON
         if media.kind in _PRODUCED:

@@ -48,6 +48,10 @@ class Query:
         return [item for item in self.select if isinstance(item, SelectedField)]
 
     @property
+    def selects_all(self) -> bool:
+        return self.select == Query.select
+
+    @property
     def is_plain(self) -> bool:
         """Nothing is asked for but whole rows."""
         return self == Query(self.pairs, self.arguments, self.columns)

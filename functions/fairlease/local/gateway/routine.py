@@ -19,7 +19,10 @@ class Parameter:
 # Compared by identity: a reload makes new ones, and they are keys of caches.
 @dataclass(frozen=True, eq=False)
 class Routine:
-    """`settings` are those of the function that hold for the whole transaction."""
+    """`settings` are those of the function that hold for the whole transaction.
+
+    `media_type`: schema and name of the domain it returns, where that names a media type.
+    """
 
     schema: str
     name: str
@@ -28,6 +31,7 @@ class Routine:
     returns_set: bool
     returns_composite: bool
     return_type: str
+    media_type: tuple[str, str] | None
     volatility: str
     isolation_level: str | None
     settings: tuple[tuple[str, str], ...]

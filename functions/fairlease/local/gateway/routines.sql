@@ -57,6 +57,11 @@ select
   w.proretset as returns_set,
   t.typtype = 'c' or coalesce(w.proargmodes::text[] && '{t,b,o}', false) as returns_composite,
   coalesce(c.relname, t.typname) as return_type,
+  -- A domain that is named like a media type says what the function's text is.
+  case
+    when d.typbasetype <> 0 and d.typname ~* '^([a-z0-9.-]+/[a-z0-9.+-]+|\*/\*)$'
+      then jsonb_build_array(m.nspname, d.typname)
+  end as media_type,
   w.provolatile::text as volatility,
   (
     select lower(pg_catalog.split_part(s.setting, '=', 2))
@@ -75,6 +80,8 @@ select
 from wanted w
 join base_types b on b.declared = w.prorettype and b.below = 0
 join pg_catalog.pg_type t on t.oid = b.base
+join pg_catalog.pg_type d on d.oid = w.prorettype
+join pg_catalog.pg_namespace m on m.oid = d.typnamespace
 left join pg_catalog.pg_class c on c.oid = t.typrelid and t.typrelid <> 0
 left join arguments a on a.oid = w.oid
 where t.oid <> 'pg_catalog.trigger'::regtype and coalesce(a.callable, true)

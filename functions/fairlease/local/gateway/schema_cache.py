@@ -114,4 +114,6 @@ def _grouped(rows: Iterable[tuple[str, str]]) -> dict[str, frozenset[str]]:
 def _routine(row: dict[str, Any]) -> Routine:
     parameters = tuple(Parameter(**each) for each in row["parameters"])
     settings = tuple((name, value) for name, value in row["settings"])
-    return Routine(**{**row, "parameters": parameters, "settings": settings})
+    media_type = row["media_type"] and tuple(row["media_type"])
+    changed = {"parameters": parameters, "settings": settings, "media_type": media_type}
+    return Routine(**{**row, **changed})

@@ -209,6 +209,8 @@ def _cast(value: sql.Composable, type_name: str) -> sql.Composable:
 def _body(routine: Routine, shape: Shape) -> sql.Composable:
     if shape.headers_only:
         return sql.SQL("''::text")
+    if shape.media.raw and routine.media_type is not None:
+        return sql.SQL("{}(_postgrest_t.pgrst_scalar)").format(sql.Identifier(*routine.media_type))
     if shape.media.kind is Kind.CSV:
         return sql.SQL(_CSV)
     if shape.media.kind is Kind.GEOJSON:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from psycopg import OperationalError
+from psycopg.pq import Escaping
 
 from fairlease.local.gateway.connection import StatementFailed
 from fairlease.local.gateway.errors import RETRY_AT_ONCE, GatewayError
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from fairlease.local.gateway.connection import PipelinedConnection
     from fairlease.local.gateway.pool import ConnectionPool
 
+_BODY = 2
+_BYTEA = 17
 _RETRIED = ("40001", "40P01")
 _COMMIT = Statement(b"commit")
 _ROLLBACK = Statement(b"rollback")
@@ -88,8 +91,10 @@ async def _run_once(connection: PipelinedConnection, transaction: Transaction) -
         if failure.index > 0:
             await _roll_back(connection)
         raise
-    row = [results[len(opening)].get_value(0, column) for column in range(5)]
-    total, page, body, headers, status = row
+    called = results[len(opening)]
+    total, page, body, headers, status = (called.get_value(0, column) for column in range(5))
+    if body is not None and called.ftype(_BODY) == _BYTEA:
+        body = Escaping().unescape_bytea(body)
     outcome = Outcome(
         total=None if total is None else int(total),
         page=int(page or 0),
