@@ -42,9 +42,14 @@ def virtual(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
 
     @functools.wraps(test)
     def run(*args: Any, **kwargs: Any) -> None:
-        run_virtually(test(*args, **kwargs))  # type: ignore[arg-type]
+        run_virtually(_within_a_day(test(*args, **kwargs)))
 
     return run
+
+
+async def _within_a_day(test: Awaitable[None]) -> None:
+    async with asyncio.timeout(86_400.0):
+        await test
 
 
 class Sleep(BaseModel):

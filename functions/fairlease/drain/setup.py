@@ -53,4 +53,4 @@ class RunSetup:
         """The total deadline of a call made now: shorter than the lease and the isolate's rest."""
         lease_share = self.knobs.org_slot_lease_ttl_seconds / 4
         isolate_rest = self.budget.isolate_end - self.clock.monotonic()
-        return max(SHORTEST_CALL_SECONDS, min(LONGEST_CALL_SECONDS, lease_share, isolate_rest))
+        return max(SHORTEST_CALL_SECONDS, min(LONGEST_CALL_SECONDS, lease_share, isolate_rest / 2))

@@ -63,6 +63,7 @@ class _Fleet:
         self.born: list[Isolate] = []
         self.live: dict[int, Isolate] = {}
         self.stranded = 0
+        self.poking = scenario.poke_seconds is not None
 
     def begin(self) -> None:
         for load in self.scenario.loads:
@@ -73,14 +74,14 @@ class _Fleet:
             self.loop.call_at(kill.at_seconds, self._kill, kill.worker)
 
     async def until_over(self) -> None:
-        """Everything is settled; or, without pokes, every worker has come to rest."""
-        pokes = self.scenario.poke_seconds
-        pace = pokes or 1.0
+        """Poked until everything is settled, every worker comes to rest by itself."""
+        pace = self.scenario.poke_seconds or 1.0
         await asyncio.sleep(max((load.at_seconds for load in self.scenario.loads), default=0.0))
         while self.loop.time() < self.scenario.horizon_seconds:
             await asyncio.sleep(pace)
+            self.poking = self.poking and bool(self.database.queues[QUEUE].rows)
             rests = not any(isolate.busy for isolate in self.live.values())
-            if rests and (pokes is None or not self.database.queues[QUEUE].rows):
+            if rests and not self.poking:
                 return
 
     async def end(self) -> None:
@@ -102,7 +103,7 @@ class _Fleet:
         if worker not in self.live:
             self.live[worker] = self._bear(worker)
         self.live[worker].poke()
-        if self.scenario.poke_seconds is not None:
+        if self.scenario.poke_seconds is not None and self.poking:
             self.loop.call_later(self.scenario.poke_seconds, self._poke, worker)
 
     def _bear(self, worker: int) -> Isolate:
