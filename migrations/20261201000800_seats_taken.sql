@@ -59,11 +59,8 @@ begin
   for update skip locked;
   if found then
     perform fairlease.vacate(v_seat, 'repointed', p_ask.asked_at);
-    return true;
   end if;
-  return not exists (
-    select from fairlease.seats s where s.org = p_org and s.ordinal = p_ordinal
-  );
+  return v_seat is not null;
 end;
 $$;
 
@@ -76,18 +73,24 @@ language plpgsql volatile
 set search_path = ''
 as $$
 declare
-  v_live int[] := array(
-    select s.ordinal
-    from fairlease.seats s
-    where s.org = p_org and s.expires_at > p_ask.asked_at and s.holder <> p_ask.holder
-  );
+  v_live int[];
+  v_borne int[];
   v_above int;
 begin
+  select array_agg(s.ordinal)
+      filter (where s.expires_at > p_ask.asked_at and s.holder <> p_ask.holder),
+    array_agg(s.ordinal)
+  into v_live, v_borne
+  from fairlease.seats s
+  where s.org = p_org;
+  if v_borne is null then
+    return 1;
+  end if;
   for v_ordinal in 1 .. least(p_cap, 1024) loop
     continue when v_ordinal = any (v_live);
     select count(*) into v_above from unnest(v_live) l where l > v_ordinal;
     exit when v_ordinal + v_above > p_cap;
-    if fairlease.clear_lapsed_ordinal(p_ask, p_org, v_ordinal) then
+    if v_ordinal <> all (v_borne) or fairlease.clear_lapsed_ordinal(p_ask, p_org, v_ordinal) then
       return v_ordinal;
     end if;
   end loop;

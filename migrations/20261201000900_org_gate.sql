@@ -65,7 +65,8 @@ begin
       select count(*)
       from fairlease.seats s
       where s.org = p_org and s.expires_at > p_ask.asked_at and s.holder <> p_ask.holder
-    ), p_ask.n, l.org is not null or c.open_until is not null, false
+    ), p_ask.n, l.org is not null or c.open_until is not null, false,
+    case when p_ask.own_org = p_org then p_ask.own_ordinal end
   into v_gate
   from (values (p_org)) o (org)
   left join fairlease.org_limits l on l.org = o.org

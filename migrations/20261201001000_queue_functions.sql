@@ -164,6 +164,7 @@ begin
     p_at.at_org := v_org;
     p_at.probes_left := p_at.probes_left - 1;
     continue when v_vt > p_ask.asked_at;
+    p_at.seen := true;
     p_at := fairlease.note_gate(p_at, fairlease.org_gate(v_org, p_ask));
     exit when p_at.found[cardinality(p_at.found)].others = 0
       and p_at.found[cardinality(p_at.found)].org = v_org;

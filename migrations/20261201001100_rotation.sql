@@ -30,6 +30,7 @@ begin
   v_at.at_org := v_at.start_org;
   v_at.wrapped := false;
   v_at.complete := false;
+  v_at.seen := false;
   -- However many orgs are paused or at their cap, a claim looks at no more than these.
   v_at.probes_left := 64;
   v_at.found := '{}';
@@ -50,50 +51,77 @@ begin
   end if;
   select f.org into p_picked
   from unnest(p_at.found) with ordinality
-    as f (org, cause, retry_after_ms, org_cap, others, room, guarded, half_open, place)
+    as f (
+      org, cause, retry_after_ms, org_cap, others, room, guarded, half_open, ordinal, place
+    )
   order by f.others, f.place
   limit 1;
   p_at.found := array(select f from unnest(p_at.found) f where f.org <> p_picked);
 end;
 $$;
 
--- Orgs are tried without waiting; the first that was busy is waited for when there is no other.
-create or replace function fairlease.rotate(p_ask fairlease.claim_ask, p_oldest text)
+-- Orgs are tried without waiting, from where the walk stands; the first that was busy is waited for
+-- when there is no other.
+create or replace function fairlease.rotate(
+  p_ask fairlease.claim_ask, p_at fairlease.rotation
+)
 returns fairlease.claim_answer
 language plpgsql volatile
 set search_path = ''
 as $$
 declare
-  v_at fairlease.rotation := fairlease.start_rotation(p_ask.queue);
-  v_answer fairlease.claim_answer := fairlease.refusal('no_demand', null);
+  v_answer fairlease.claim_answer;
   v_picked record;
   v_org text;
   v_busy text;
   v_tried text[] := '{}';
 begin
   loop
-    v_at := fairlease.walk(p_ask, v_at);
-    v_picked := fairlease.pick_org(v_at);
-    v_at := v_picked.p_at;
-    -- Where the walk met only orgs that wait or may not run, the oldest message names one more.
-    v_org := coalesce(v_picked.p_picked, p_oldest);
-    exit when v_org = any (v_tried);
-    v_tried := array_append(v_tried, v_org);
+    v_picked := fairlease.pick_org(p_at);
+    p_at := v_picked.p_at;
+    v_org := coalesce(v_picked.p_picked, fairlease.oldest_unless_complete(p_ask, p_at));
+    exit when v_org is null or v_org = any (v_tried);
     v_answer := fairlease.serve_org(p_ask, v_org, false);
     exit when v_answer.status = 'claimed';
+    v_tried := array_append(v_tried, v_org);
     if v_answer.cause = 'locked' then
       v_busy := coalesce(v_busy, v_org);
     elsif v_answer.status = 'org_capacity' then
-      v_at := fairlease.note_cause(v_at, v_answer.cause, v_answer.retry_after_ms);
+      p_at := fairlease.note_cause(p_at, v_answer.cause, v_answer.retry_after_ms);
     end if;
+    p_at := fairlease.walk(p_ask, p_at);
   end loop;
-  if v_answer.status <> 'claimed' and v_busy is not null and p_ask.may_wait then
+  if v_busy is not null and v_answer.status <> 'claimed' and p_ask.may_wait then
     v_org := v_busy;
     v_answer := fairlease.serve_org(p_ask, v_busy, true);
   end if;
-  return fairlease.end_rotation(p_ask, v_at, v_answer, case
-    when v_picked.p_picked is null and v_org = p_oldest then v_at.at_org else v_org
-  end, v_busy is not null);
+  if v_answer.status = 'claimed' then
+    perform fairlease.move_cursor(
+      p_ask.queue, case when v_picked.p_picked is null then p_at.at_org else v_org end
+    );
+    return v_answer;
+  end if;
+  return fairlease.end_rotation(p_ask, p_at, v_busy is not null);
+end;
+$$;
+
+-- Where a walk ended early and met only orgs that wait or may not run, the oldest visible message
+-- names one more.
+create or replace function fairlease.oldest_unless_complete(
+  p_ask fairlease.claim_ask, p_at fairlease.rotation
+)
+returns text
+language plpgsql volatile
+set search_path = ''
+as $$
+declare
+  v_oldest text;
+begin
+  if not p_at.complete then
+    execute format('select fairlease.q%s_oldest($1)', p_ask.queue_id)
+      into v_oldest using p_ask.asked_at;
+  end if;
+  return v_oldest;
 end;
 $$;
 
@@ -111,22 +139,17 @@ begin
 end;
 $$;
 
--- Leave the cursor where the next round shall begin: at the org that was served, or past all that
--- were looked at. A round without success says why: somebody held what could have been served; or
--- not all were looked at; or nobody may run; or the messages went meanwhile.
+-- A round without success leaves the cursor past all that were looked at, and says why: somebody
+-- held what could have been served; or not all were looked at; or nobody may run; or the messages
+-- went meanwhile.
 create or replace function fairlease.end_rotation(
-  p_ask fairlease.claim_ask, p_at fairlease.rotation, p_answer fairlease.claim_answer,
-  p_served text, p_locked boolean
+  p_ask fairlease.claim_ask, p_at fairlease.rotation, p_locked boolean
 )
 returns fairlease.claim_answer
 language plpgsql volatile
 set search_path = ''
 as $$
 begin
-  if p_answer.status = 'claimed' then
-    perform fairlease.move_cursor(p_ask.queue, p_served);
-    return p_answer;
-  end if;
   if not p_at.complete then
     perform fairlease.move_cursor(p_ask.queue, p_at.at_org);
   end if;
@@ -144,11 +167,10 @@ revoke all on function
   fairlease.move_cursor(text, text),
   fairlease.start_rotation(text),
   fairlease.pick_org(fairlease.rotation),
-  fairlease.rotate(fairlease.claim_ask, text),
+  fairlease.rotate(fairlease.claim_ask, fairlease.rotation),
+  fairlease.oldest_unless_complete(fairlease.claim_ask, fairlease.rotation),
   fairlease.walk(fairlease.claim_ask, fairlease.rotation),
-  fairlease.end_rotation(
-    fairlease.claim_ask, fairlease.rotation, fairlease.claim_answer, text, boolean
-  )
+  fairlease.end_rotation(fairlease.claim_ask, fairlease.rotation, boolean)
 from public;
 
 notify pgrst, 'reload schema';

@@ -13,32 +13,22 @@ begin
 end;
 $$;
 
--- Make an org ready. A holder that stays where it is takes no lock, so that two holders of one org
--- may top up in the same instant; only a rate or a half-open circuit is charged one by one.
+-- Lock what makes an org's gate hold: the ordinals for a holder that does not have one it may keep,
+-- the rows that are charged where there are any. Then the gate, looked at again, with the ordinal.
 create or replace function fairlease.hold_org(
-  p_ask fairlease.claim_ask, p_org text, p_wait boolean
+  p_ask fairlease.claim_ask, p_org text, p_wait boolean, p_stays boolean
 )
-returns fairlease.hold
+returns fairlease.gate
 language plpgsql volatile
 set search_path = ''
 as $$
 declare
-  v_hold fairlease.hold;
   v_gate fairlease.gate;
-  v_ordinal int;
-  v_stays boolean := false;
 begin
-  if p_ask.own_org = p_org then
+  if p_stays or fairlease.lock_ordinals(p_org, p_wait) then
     v_gate := fairlease.org_gate(p_org, p_ask);
-    v_ordinal := p_ask.own_ordinal;
-    v_stays := v_ordinal <= v_gate.org_cap;
-  end if;
-  if v_gate.cause is null and not v_stays then
-    if fairlease.lock_ordinals(p_org, p_wait) then
-      v_gate := fairlease.org_gate(p_org, p_ask);
-    else
-      v_gate.cause := 'locked';
-    end if;
+  else
+    v_gate.cause := 'locked';
   end if;
   if v_gate.cause is null and v_gate.guarded then
     if fairlease.lock_org(p_org, p_wait) then
@@ -47,21 +37,19 @@ begin
       v_gate.cause := 'locked';
     end if;
   end if;
-  if v_gate.cause is null and not v_stays then
-    v_ordinal := fairlease.take_ordinal(p_ask, p_org, v_gate.org_cap);
-    if v_ordinal is null then
+  if v_gate.cause is null and not p_stays then
+    v_gate.ordinal := fairlease.take_ordinal(p_ask, p_org, v_gate.org_cap);
+    if v_gate.ordinal is null then
       v_gate.cause := 'locked';
     end if;
   end if;
-  v_hold.gate := v_gate;
-  v_hold.ordinal := v_ordinal;
-  v_hold.cause := v_gate.cause;
-  return v_hold;
+  return v_gate;
 end;
 $$;
 
 -- Status `claimed`, `org_capacity`, `no_demand` (its messages went meanwhile) or `no_capacity` with
--- cause `locked`.
+-- cause `locked`. A holder that stays where it is takes no lock, so that two holders of one org may
+-- top up in the same instant; only a rate or a half-open circuit is charged one by one.
 create or replace function fairlease.serve_org(
   p_ask fairlease.claim_ask, p_org text, p_wait boolean
 )
@@ -70,14 +58,22 @@ language plpgsql volatile
 set search_path = ''
 as $$
 declare
-  v_hold fairlease.hold := fairlease.hold_org(p_ask, p_org, p_wait);
-  v_gate fairlease.gate := v_hold.gate;
+  v_gate fairlease.gate;
+  v_stays boolean := false;
   v_messages fairlease.delivery[];
 begin
-  if v_hold.cause = 'locked' then
-    return fairlease.refusal('no_capacity', 'locked');
-  elsif v_hold.cause is not null then
-    return fairlease.refusal('org_capacity', v_hold.cause, v_gate.retry_after_ms);
+  if p_ask.own_org = p_org then
+    v_gate := fairlease.org_gate(p_org, p_ask);
+    v_stays := v_gate.ordinal <= v_gate.org_cap;
+  end if;
+  if v_gate.cause is null and (not v_stays or v_gate.guarded) then
+    v_gate := fairlease.hold_org(p_ask, p_org, p_wait, v_stays);
+  end if;
+  if v_gate.cause is not null then
+    return fairlease.refusal(
+      case when v_gate.cause = 'locked' then 'no_capacity' else 'org_capacity' end,
+      v_gate.cause, v_gate.retry_after_ms
+    );
   end if;
   execute format('select fairlease.q%s_read($1, $2, $3, $4)', p_ask.queue_id)
     into v_messages using p_org, v_gate.room, p_ask.sleep_seconds, p_ask.asked_at;
@@ -86,7 +82,7 @@ begin
   elsif cardinality(v_messages) = 0 then
     return fairlease.refusal('no_capacity', 'locked');
   end if;
-  perform fairlease.seat_holder(p_ask, p_org, v_hold.ordinal);
+  perform fairlease.seat_holder(p_ask, p_org, v_gate.ordinal);
   if v_gate.guarded then
     perform fairlease.charge_org(p_ask, v_gate, v_messages);
   end if;
@@ -110,7 +106,7 @@ $$;
 
 revoke all on function
   fairlease.refusal(text, text, bigint),
-  fairlease.hold_org(fairlease.claim_ask, text, boolean),
+  fairlease.hold_org(fairlease.claim_ask, text, boolean, boolean),
   fairlease.serve_org(fairlease.claim_ask, text, boolean),
   fairlease.org_is_visible(fairlease.claim_ask, text)
 from public;

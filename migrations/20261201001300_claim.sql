@@ -2,17 +2,17 @@
 select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('fairlease.migrations', 0));
 
 -- The holder's slot, locked, and the time of asking. A lapsed slot is never revived: it is cleared,
--- and the holder is as one without. False: another claim of this holder is under way.
-create or replace function fairlease.open_ask(inout p_ask fairlease.claim_ask, out p_alone boolean)
+-- and the holder is as one without.
+create or replace function fairlease.open_ask(inout p_ask fairlease.claim_ask)
 language plpgsql volatile
 set search_path = ''
 as $$
 declare
-  v_slot fairlease.seats := fairlease.own_slot(p_ask.holder);
+  v_slot fairlease.seats;
 begin
-  p_alone := true;
+  select * into v_slot from fairlease.seats s where s.holder = p_ask.holder for update;
   if v_slot.holder is null then
-    p_alone := pg_try_advisory_xact_lock(hashtextextended(p_ask.holder, 1734));
+    p_ask.alone := pg_try_advisory_xact_lock(hashtextextended(p_ask.holder, 1734));
     v_slot := fairlease.own_slot(p_ask.holder);
   end if;
   p_ask.asked_at := fairlease.now_();
@@ -90,33 +90,26 @@ language plpgsql volatile
 set search_path = ''
 as $$
 declare
+  v_at fairlease.rotation := fairlease.walk(p_ask, fairlease.start_rotation(p_ask.queue));
   v_oldest text;
 begin
-  execute format('select fairlease.q%s_oldest($1)', p_ask.queue_id)
-    into v_oldest using p_ask.asked_at;
-  if v_oldest is null then
-    return fairlease.refusal('no_demand', null);
+  -- A walk that met nothing visible may not have gone all the way round.
+  if not v_at.seen then
+    execute format('select fairlease.q%s_oldest($1)', p_ask.queue_id)
+      into v_oldest using p_ask.asked_at;
+    if v_oldest is null then
+      return fairlease.refusal('no_demand', null);
+    end if;
   end if;
   p_ask := fairlease.find_seat(p_ask);
   if p_ask.seat is null then
     return fairlease.no_seat(p_ask);
   end if;
-  return fairlease.rotate(p_ask, v_oldest);
+  return fairlease.rotate(p_ask, v_at);
 end;
 $$;
 
--- A cap of zero is how an operator stops a fleet.
-create or replace function fairlease.is_stopped(p_ask fairlease.claim_ask)
-returns boolean
-language plpgsql immutable parallel safe
-set search_path = ''
-as $$
-begin
-  return p_ask.global_cap <= 0 or p_ask.max_per_org <= 0;
-end;
-$$;
-
--- Of an opened ask.
+-- Of an opened ask. A cap of zero is how an operator stops a fleet.
 create or replace function fairlease.claim_opened(p_ask fairlease.claim_ask, p_org text)
 returns fairlease.claim_answer
 language plpgsql volatile
@@ -124,6 +117,9 @@ set search_path = ''
 as $$
 begin
   return case
+    when p_ask.global_cap <= 0 or p_ask.max_per_org <= 0
+    then fairlease.refusal('no_capacity', 'stopped')
+    when not p_ask.alone then fairlease.refusal('no_capacity', 'locked')
     when p_ask.pinned then fairlease.claim_pinned(p_ask, p_org)
     else fairlease.claim_unpinned(p_ask)
   end;
@@ -135,17 +131,12 @@ returns fairlease.claim_answer
 language plpgsql volatile
 set search_path = ''
 as $$
-declare
-  v_opened record;
 begin
-  if fairlease.is_stopped(p_ask) then
+  -- Before anything is read.
+  if p_ask.global_cap <= 0 or p_ask.max_per_org <= 0 then
     return fairlease.refusal('no_capacity', 'stopped');
   end if;
-  v_opened := fairlease.open_ask(p_ask);
-  if not v_opened.p_alone then
-    return fairlease.refusal('no_capacity', 'locked');
-  end if;
-  return fairlease.claim_opened(v_opened.p_ask, p_org);
+  return fairlease.claim_opened(fairlease.open_ask(p_ask), p_org);
 end;
 $$;
 
@@ -155,7 +146,6 @@ revoke all on function
   fairlease.no_seat(fairlease.claim_ask),
   fairlease.claim_pinned(fairlease.claim_ask, text),
   fairlease.claim_unpinned(fairlease.claim_ask),
-  fairlease.is_stopped(fairlease.claim_ask),
   fairlease.claim_opened(fairlease.claim_ask, text),
   fairlease.claim(fairlease.claim_ask, text)
 from public;

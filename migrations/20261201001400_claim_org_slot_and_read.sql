@@ -54,12 +54,36 @@ begin
 end;
 $$;
 
-create or replace function fairlease.check_claim_arguments(p_ask fairlease.claim_ask, p_org text)
-returns void
-language plpgsql immutable
+create or replace function fairlease.new_ask(
+  p_queue text, p_holder text, p_sleep_seconds int, p_n int, p_lease_ttl_seconds int,
+  p_max_per_org int, p_global_cap int, p_pinned boolean, p_may_wait boolean
+)
+returns fairlease.claim_ask
+language plpgsql immutable parallel safe
 set search_path = ''
 as $$
 begin
+  return row(
+    null, p_queue, p_holder, p_sleep_seconds, p_n, p_lease_ttl_seconds, p_max_per_org,
+    p_global_cap, p_pinned, p_may_wait, null, null, null, null, null, null, true
+  )::fairlease.claim_ask;
+end;
+$$;
+
+create or replace function fairlease.check_claim_arguments(p_ask fairlease.claim_ask, p_org text)
+returns void
+language plpgsql stable
+set search_path = ''
+as $$
+begin
+  if p_ask.holder <> '' and octet_length(p_ask.holder) <= 512 and p_ask.lease_ttl_seconds >= 1
+    and p_ask.n >= 1 and p_ask.sleep_seconds >= 0 and p_ask.max_per_org is not null
+    and p_ask.global_cap is not null and p_org is distinct from ''
+    and current_setting('transaction_isolation') = 'read committed'
+  then
+    return;
+  end if;
+  perform fairlease.require_read_committed();
   perform fairlease.check_slot_arguments(p_ask.holder, p_ask.lease_ttl_seconds);
   if coalesce(p_ask.n, 0) < 1 then
     raise exception 'n must be 1 or more, got %: pass how many messages are wanted',
@@ -91,18 +115,13 @@ as $$
 declare
   v_ask fairlease.claim_ask;
   v_answer fairlease.claim_answer;
+  v_message fairlease.delivery;
 begin
-  perform fairlease.require_read_committed();
-  v_ask.queue := queue_name;
-  v_ask.holder := holder;
-  v_ask.sleep_seconds := sleep_seconds;
-  -- PostgREST cuts a set at its max-rows after the function has hidden every row.
-  v_ask.n := case when n > 100 then 100 else n end;
-  v_ask.lease_ttl_seconds := lease_ttl_seconds;
-  v_ask.max_per_org := max_per_org;
-  v_ask.global_cap := global_cap;
-  v_ask.pinned := pin_org is not null;
-  v_ask.may_wait := true;
+  -- PostgREST cuts a set at its max-rows after the function has hidden every row: hence the 100.
+  v_ask := fairlease.new_ask(
+    queue_name, holder, sleep_seconds, case when n > 100 then 100 else n end, lease_ttl_seconds,
+    max_per_org, global_cap, pin_org is not null, true
+  );
   perform fairlease.check_claim_arguments(v_ask, pin_org);
   v_ask.queue_id := (fairlease.attached(queue_name)).id;
   v_answer := fairlease.claim(v_ask, fairlease.fold_org(pin_org));
@@ -110,9 +129,12 @@ begin
     return next row(v_answer.status, null, null, null, null, null, null)::pgmq_public.org_slot_row;
     return;
   end if;
-  return query
-    select v_answer.status, v_answer.org, m.msg_id, m.read_ct, m.enqueued_at, m.vt, m.message
-    from unnest(v_answer.messages) m;
+  foreach v_message in array v_answer.messages loop
+    return next row(
+      v_answer.status, v_answer.org, v_message.msg_id, v_message.read_ct, v_message.enqueued_at,
+      v_message.vt, v_message.message
+    )::pgmq_public.org_slot_row;
+  end loop;
 exception
   when deadlock_detected or serialization_failure then
     raise exception using errcode = 'lock_not_available',
@@ -125,6 +147,7 @@ $$;
 revoke all on function
   fairlease.require_read_committed(),
   fairlease.check_slot_arguments(text, int),
+  fairlease.new_ask(text, text, int, int, int, int, int, boolean, boolean),
   fairlease.check_claim_arguments(fairlease.claim_ask, text)
 from public;
 

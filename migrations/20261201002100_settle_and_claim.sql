@@ -75,7 +75,6 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_ask fairlease.claim_ask;
-  v_opened record;
   v_queue fairlease.queues;
   v_outcomes fairlease.outcome[];
   v_settled fairlease.outcome[];
@@ -83,15 +82,10 @@ declare
   v_org text := fairlease.fold_org(pin_org);
 begin
   perform fairlease.require_read_committed();
-  v_ask.queue := queue_name;
-  v_ask.holder := holder;
-  v_ask.sleep_seconds := sleep_seconds;
-  v_ask.n := case when n > 500 then 500 else n end;
-  v_ask.lease_ttl_seconds := lease_ttl_seconds;
-  v_ask.max_per_org := max_per_org;
-  v_ask.global_cap := global_cap;
-  v_ask.pinned := pin_org is not null;
-  v_ask.may_wait := false;
+  v_ask := fairlease.new_ask(
+    queue_name, holder, sleep_seconds, case when n > 500 then 500 else n end, lease_ttl_seconds,
+    max_per_org, global_cap, pin_org is not null, false
+  );
   if n = 0 then
     perform fairlease.check_slot_arguments(holder, 1);
   else
@@ -100,17 +94,12 @@ begin
   v_outcomes := fairlease.parse_outcomes(outcomes);
   v_queue := fairlease.attached(queue_name);
   v_ask.queue_id := v_queue.id;
-  v_opened := fairlease.open_ask(v_ask);
-  v_ask := v_opened.p_ask;
+  v_ask := fairlease.open_ask(v_ask);
   v_settled := fairlease.settle(
     v_queue, holder, v_outcomes, case when n > 0 then v_org end, v_ask.asked_at
   );
   if n > 0 then
-    v_answer := case
-      when fairlease.is_stopped(v_ask) then fairlease.refusal('no_capacity', 'stopped')
-      when not v_opened.p_alone then fairlease.refusal('no_capacity', 'locked')
-      else fairlease.claim_opened(v_ask, v_org)
-    end;
+    v_answer := fairlease.claim_opened(v_ask, v_org);
   end if;
   return fairlease.claim_json(queue_name, v_answer, v_settled);
 exception
