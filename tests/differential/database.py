@@ -187,6 +187,10 @@ class Database:
                 for name in self.queues
             },
             "open": dict(seen["open"]),
+            "kept": sorted(
+                (queue, self._number(queue, msg_id), *counts)
+                for queue, msg_id, *counts in seen["kept"]
+            ),
         }
 
     # -- in between
@@ -237,6 +241,11 @@ def _onlooker(queues: list[str]) -> str:
         ),
         ("dead", "queue, msg_id, attempts, reason", "fairlease.dead_letters"),
         ("open", f"org, {_since('open_until')}", "fairlease.circuits where open_until is not null"),
+        (
+            "kept",
+            "queue, msg_id, closed_count, uncounted, begun_count",
+            "fairlease.message_state",
+        ),
     ]
     for name in queues:
         columns = f"msg_id, fairlease.org_of(message, headers), read_ct, {_since('vt')}"

@@ -326,6 +326,12 @@ class Model:
                 for org, circuit in self.circuits.items()
                 if circuit.open_until is not None
             },
+            "kept": sorted(
+                (name, m.number, m.closed_count, m.uncounted, m.begun_count)
+                for name, queue in self.queues.items()
+                for m in queue.messages
+                if m.closed_count or m.begun_count
+            ),
         }
 
 
