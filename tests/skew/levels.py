@@ -43,12 +43,7 @@ def attach(session: psycopg.Connection, version: str) -> None:
     if version >= FIRST_WITH_ATTACH:
         session.execute("select fairlease.attach_queue(%s)", [QUEUE])
     elif not _is_attached(session):
-        session.execute(_text("attach_by_hand.sql"))
-
-
-def supabase_wrappers(session: psycopg.Connection) -> None:
-    """What Supabase itself puts into `pgmq_public`: older than all of ours."""
-    session.execute(_text("supabase_wrappers.sql"))
+        session.execute(text("attach_by_hand.sql"))
 
 
 def drop(session: psycopg.Connection, *functions: str) -> None:
@@ -67,5 +62,5 @@ def _is_attached(session: psycopg.Connection) -> bool:
     return found.fetchone() is not None
 
 
-def _text(name: str) -> bytes:
+def text(name: str) -> bytes:
     return HERE.joinpath(name).read_bytes()
