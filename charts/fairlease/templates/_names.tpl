@@ -1,12 +1,8 @@
-{{/* At most 40 characters: what is appended must fit into the 52 of a CronJob. */}}
+{{/* At most 40 characters, for what is appended; no dot, which a release may have and a Service not. */}}
 {{- define "fairlease.fullname" -}}
-{{- if .Values.fullnameOverride -}}
-{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
-{{- else -}}
 {{- $name := default .Chart.Name .Values.nameOverride -}}
 {{- $joined := ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) -}}
-{{- $joined | trunc 40 | trimSuffix "-" -}}
-{{- end -}}
+{{- default $joined .Values.fullnameOverride | replace "." "-" | trunc 40 | trimSuffix "-" -}}
 {{- end -}}
 
 {{/* dict root, component */}}

@@ -78,7 +78,7 @@ would correct the knobs by itself and say so; here somebody is looking.
 {{- $longest := include "fairlease.longestBudget" . | int64 -}}
 {{- if and $digits (ne $digits "!") (gt ($digits | int64) $longest) }}
 {{- $lifetimeMs := include "fairlease.lifetimeMs" . }}
-- knobs.orgSlotRunBudgetSeconds={{ $digits }} is above {{ $longest }} = max({{ $shortest }}, floor({{ $lifetimeMs }} / 1000) - {{ $reserve }}), what worker.timeoutMs={{ $lifetimeMs }} leaves when one worst message ({{ $facts.worst_message_seconds }} s) and the exit ({{ $facts.exit_margin_seconds }} s) must still fit: give {{ $shortest }} to {{ $longest }}, raise worker.timeoutMs to {{ mul (add ($digits | int64) $reserve) 1000 }} or more, or remove the knob (then {{ $longest }})
+- knobs.orgSlotRunBudgetSeconds={{ $digits }} is above {{ $longest }} = max({{ $shortest }}, floor({{ $lifetimeMs }} / 1000) - {{ $reserve }}), what worker.timeoutMs={{ $lifetimeMs }} leaves when one worst message ({{ $facts.worst_message_seconds }} s) and the exit ({{ $facts.exit_margin_seconds }} s) must still fit: give {{ $shortest }}{{ if gt $longest $shortest }} to {{ $longest }}{{ end }}, raise worker.timeoutMs to {{ mul (add ($digits | int64) $reserve) 1000 }} or more, or remove the knob (then {{ $longest }})
 {{- end }}
 {{- end -}}
 
@@ -113,7 +113,7 @@ would correct the knobs by itself and say so; here somebody is looking.
 {{- /* Its fallback narrows with the lifetime, and is nobody's mistake. */ -}}
 {{- $stall := include "fairlease.integer" (dict "value" (.Values.knobs | default dict).maxStallSeconds) -}}
 {{- $longest := div (mul $lifetime 3) 4 -}}
-{{- if and $stall (ne $stall "!") (gt ($stall | int64) $longest) }}
+{{- if and (eq $stall (include "fairlease.knob" (dict "root" . "camel" "maxStallSeconds"))) (gt ($stall | int64) $longest) }}
 - knobs.maxStallSeconds={{ $stall }} is above {{ $longest }} = floor({{ $lifetimeMs }} / 1000) * 3 / 4, since a stall must be seen within an isolate's life: give at most {{ $longest }}, raise worker.timeoutMs to {{ mul (div (add (mul ($stall | int64) 4) 2) 3) 1000 }}, or remove the knob
 {{- end }}
 {{- end -}}
