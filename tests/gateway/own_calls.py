@@ -33,6 +33,8 @@ create domain public."text/html" as text;
 create domain public."*/*" as bytea;
 create function public.page() returns public."text/html" language sql as $$select 'null'$$;
 create function public.image() returns public."*/*" language sql as $$select '\\x4749'::bytea$$;
+create function public.stable_setting(name text) returns text stable language sql
+  as 'select current_setting(name, true)';
 create function public.accepted() returns text language sql
   as $$select set_config('response.status', '202', true)$$;
 create function public.over(a int) returns text language sql as $$select 'one'$$;
@@ -196,6 +198,16 @@ RESULTS = [
         headers={"Accept": "application/vnd.pgrst.object+json"},
     ),
     Call(
+        "jobs?id=eq.9",
+        406,
+        error(
+            "PGRST116",
+            "Cannot coerce the result to a single JSON object",
+            "The result contains 0 rows",
+        ),
+        headers={"Accept": "application/vnd.pgrst.object+json"},
+    ),
+    Call(
         "jobs",
         406,
         error("PGRST107", "None of these media types are available: image/png"),
@@ -245,6 +257,8 @@ ANSWERS = [
         headers={"Prefer": "timezone=Europe/Rome"},
     ),
     get("setting?name=transaction_read_only", 200, "on"),
+    Call("setting", 200, "off", {"name": "transaction_read_only"}),
+    Call("stable_setting", 200, "on", {"name": "transaction_read_only"}),
     Call(
         "accepted",
         400,

@@ -18,6 +18,7 @@ import pytest
 
 from fairlease.errors import ConfigurationError
 from fairlease.local.gateway import GatewayConfig, running_gateway, serve
+from fairlease.local.gateway.pool import ConnectionPool
 from fairlease.local.postgres import LocalPostgres
 from gateway.base_state import (
     PUBLISHABLE_KEY,
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
 JSON = {"Content-Type": "application/json"}
 SETUP = """
 create function public.who() returns text language sql as 'select current_user::text';
-create function public.slow() returns int language sql as 'select 1 from pg_sleep(0.5)';
+create function public.wait() returns int language sql
+  as 'select 1 from pg_advisory_xact_lock(1)';
 """
 
 
@@ -102,27 +104,40 @@ def test_two_hundred_calls_at_once_all_succeed(base: BaseState) -> None:
         assert asyncio.run(calls(url)) == [200] * 200
 
 
-def test_pool_without_a_place_is_told_after_its_patience(base: BaseState) -> None:
-    config = recorded_config(base, db_pool=1, db_pool_acquisition_timeout_seconds=0.1)
-    with running_gateway(config) as url:
-        busy = Client(url)
-        call = threading.Thread(target=busy.send, args=("POST", "/rpc/slow", JSON, b"{}"))
-        call.start()
-        time.sleep(0.2)
-        waiting = Client(url)
-        status, body = who(waiting)
-        call.join()
-        assert (status, body["code"]) == (504, "PGRST003")
-        assert who(waiting)[0] == 200
-        busy.close()
-        waiting.close()
-
-
 def eventually(holds: Callable[[], bool], seconds: float = 15.0) -> None:
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def test_pool_without_a_place_is_told_after_its_patience(base: BaseState) -> None:
+    config = recorded_config(base, db_pool=1, db_pool_acquisition_timeout_seconds=0.1)
+    waiting = "select count(*) from pg_locks where locktype = 'advisory' and not granted"
+    with running_gateway(config) as url:
+        base.session.execute("select pg_advisory_lock(1)")
+        busy, other = Client(url), Client(url)
+        call = threading.Thread(target=busy.send, args=("POST", "/rpc/wait", JSON, b"{}"))
+        call.start()
+        eventually(lambda: base.session.execute(waiting).fetchone() == (1,))
+        status, body = who(other)
+        base.session.execute("select pg_advisory_unlock(1)")
+        call.join()
+        assert (status, body["code"]) == (504, "PGRST003")
+        assert who(other)[0] == 200
+        busy.close()
+        other.close()
+
+
+async def test_connection_used_last_is_used_first(base: BaseState) -> None:
+    pool = ConnectionPool(base.authenticator_url, size=2, timeout_seconds=10)
+    async with pool.connection() as first:
+        async with pool.connection():
+            pass
+    for _ in range(3):
+        async with pool.connection() as again:
+            assert again is first
+    await pool.close_idle()
 
 
 def test_database_that_goes_and_comes_back_is_noticed() -> None:
