@@ -131,9 +131,8 @@ def test_pool_without_a_place_is_told_after_its_patience(base: BaseState) -> Non
 
 async def test_connection_used_last_is_used_first(base: BaseState) -> None:
     pool = ConnectionPool(base.authenticator_url, size=2, timeout_seconds=10)
-    async with pool.connection() as first:
-        async with pool.connection():
-            pass
+    async with pool.connection() as first, pool.connection():
+        pass
     for _ in range(3):
         async with pool.connection() as again:
             assert again is first
