@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 
 VENV_CHART := $(VENV)/.chart-ready
 
-.PHONY: demo test test-slow chart check format lock bench bench-claim wheel clean gateway-report
+.PHONY: demo test test-slow chart check format lock bench bench-claim wheel clean gateway-report mutants storm spin
 
 demo: $(READY)
 	@$(BIN)/fairlease demo $(ARGS)
@@ -20,6 +20,16 @@ test-slow: $(READY)
 # The guard rails of chart and image, with the real helm, promtool and hadolint.
 chart: $(VENV_CHART)
 	@$(BIN)/pytest tests/chart -n auto -m "slow or not slow" --timeout 1200 $(ARGS)
+
+# Planted faults, each caught; five minutes of storm; every interleaving of the seats (needs spin, cc).
+mutants: $(READY)
+	@$(BIN)/python -m tests.differential.mutants $(ARGS)
+
+storm: $(READY)
+	@$(BIN)/python -m tests.storm --seconds $(or $(SECONDS),300) $(ARGS)
+
+spin: $(READY)
+	@$(BIN)/python -m tests.promela
 
 check: $(READY)
 	@$(BIN)/ruff format --check .
