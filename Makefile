@@ -19,7 +19,7 @@ test-slow: $(READY)
 
 # The guard rails of chart and image, with the real helm, promtool and hadolint.
 chart: $(VENV_CHART)
-	@$(BIN)/pytest tests/chart -n auto -m "slow or not slow" --timeout 1200 $(ARGS)
+	@$(BIN)/pytest tests/chart -n auto --dist loadscope -m "slow or not slow" --timeout 1200 $(ARGS)
 
 # Planted faults, each caught; five minutes of storm; every interleaving of the seats (needs spin, cc).
 mutants: $(READY)
