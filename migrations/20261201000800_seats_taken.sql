@@ -12,6 +12,7 @@ as $$
 declare
   v_seat int;
   v_above int;
+  v_dead int[];
 begin
   select s.seat into v_seat
   from fairlease.seats s
@@ -25,7 +26,20 @@ begin
   end if;
   select count(*) into v_above
   from fairlease.seats s
-  where s.seat > v_seat and s.expires_at > p_ask.asked_at and s.holder <> p_ask.holder;
+  where s.seat > v_seat and s.holder <> p_ask.holder;
+  if v_seat + v_above > p_ask.global_cap then
+    -- A lapsed row that is locked may be under renewal by one who read the clock in time: it counts
+    -- as live. One that can be locked stays locked until we commit, so that nobody renews it.
+    v_dead := array(
+      select s.seat
+      from fairlease.seats s
+      where s.seat > v_seat and s.expires_at <= p_ask.asked_at
+      for update skip locked
+    );
+    select count(*) into v_above
+    from fairlease.seats s
+    where s.seat > v_seat and s.holder <> p_ask.holder and s.seat <> all (v_dead);
+  end if;
   -- A higher free seat would fail as well: seat + live above it never falls as seats rise.
   return case when v_seat + v_above <= p_ask.global_cap then v_seat end;
 end;
@@ -33,12 +47,16 @@ $$;
 
 create or replace function fairlease.fleet_is_full(p_ask fairlease.claim_ask)
 returns boolean
-language sql volatile
+language plpgsql volatile
 set search_path = ''
 as $$
-  select count(*) >= p_ask.global_cap
-  from fairlease.seats s
-  where s.holder is not null and s.expires_at > p_ask.asked_at and s.holder <> p_ask.holder
+begin
+  return (
+    select count(*) >= p_ask.global_cap
+    from fairlease.seats s
+    where s.holder is not null and s.expires_at > p_ask.asked_at and s.holder <> p_ask.holder
+  );
+end;
 $$;
 
 -- Clear the lapsed row that bears an ordinal; false if somebody holds it. Never waits.
@@ -75,17 +93,25 @@ as $$
 declare
   v_live int[];
   v_borne int[];
+  v_dead int[];
   v_above int;
 begin
+  if not exists (select from fairlease.seats s where s.org = p_org) then
+    return 1;
+  end if;
+  -- As with seats: what has lapsed is free only if its row can be locked.
+  v_dead := array(
+    select s.ordinal
+    from fairlease.seats s
+    where s.org = p_org and s.expires_at <= p_ask.asked_at and s.holder <> p_ask.holder
+    for update skip locked
+  );
   select array_agg(s.ordinal)
-      filter (where s.expires_at > p_ask.asked_at and s.holder <> p_ask.holder),
+      filter (where s.holder <> p_ask.holder and s.ordinal <> all (v_dead)),
     array_agg(s.ordinal)
   into v_live, v_borne
   from fairlease.seats s
   where s.org = p_org;
-  if v_borne is null then
-    return 1;
-  end if;
   for v_ordinal in 1 .. least(p_cap, 1024) loop
     continue when v_ordinal = any (v_live);
     select count(*) into v_above from unnest(v_live) l where l > v_ordinal;
