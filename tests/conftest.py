@@ -73,6 +73,12 @@ def database(postgres: LocalPostgres, template: str) -> Iterator[str]:
     yield from _clone(postgres, template)
 
 
+@pytest.fixture(scope="module")
+def module_database(postgres: LocalPostgres, template: str) -> Iterator[str]:
+    """Like `database`, for tests of one module that leave each other alone."""
+    yield from _clone(postgres, template)
+
+
 @pytest.fixture
 def connection(database: str) -> Iterator[psycopg.Connection]:
     with psycopg.connect(database, autocommit=True) as session:

@@ -1,11 +1,10 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 import pytest
 
-from fairlease.local.gateway import GatewayConfig, running_gateway
+from contract.api import KEY, gateway
 from fairlease.transports.postgres import PostgresRpc
 from fairlease.transports.postgrest import PostgrestRpc
 
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from fairlease.rpc import Rpc
 
 QUEUE = "contract"
-KEY = "sb_secret_contract"
 
 
 @pytest.fixture
@@ -29,15 +27,7 @@ def queue(connection: psycopg.Connection) -> str:
 
 @pytest.fixture
 def gateway_url(postgres: LocalPostgres, database: str) -> Iterator[str]:
-    name = urlsplit(database).path.lstrip("/")
-    config = GatewayConfig(
-        database_url=postgres.url(name, "authenticator"),
-        jwt_secret="a-secret-of-the-contract-tests-32-bytes",
-        db_schemas=("public", "pgmq_public"),
-        api_keys={KEY: "service_role"},
-        db_pool=4,
-    )
-    with running_gateway(config) as url:
+    with gateway(postgres, database) as url:
         yield url
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,7 @@ from fairlease.model import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from fairlease.model import ClaimRequest, Delivery, NewMessage
 
@@ -40,6 +41,8 @@ UNAUTHORIZED = frozenset({"401", "403", "42501", "28000", "28P01", "PGRST301", "
 # Codes whose transaction was rolled back: the same call may succeed, and has done nothing.
 BUSY = frozenset({"57014", "55P03", "40001", "40P01", "PGRST000", "PGRST001", "PGRST002"})
 BUSY |= frozenset({"PGRST003", "PGRST303", "429"})
+# A proxy gave the call up before or after it took effect.
+GIVEN_UP = frozenset({"408"})
 # Classes of SQLSTATE: lost connections, no resources, operator intervention.
 BUSY_CLASSES = ("53", "57P")
 LOST_CLASSES = ("08",)
@@ -56,7 +59,8 @@ def error_of(code: object, message: str) -> RpcError:
         return Unauthorized(message, code=text)
     if text in BUSY or text.startswith(BUSY_CLASSES):
         return TransientError(message, code=text, took_effect=False)
-    if text.startswith(LOST_CLASSES) or (len(text) == 3 and text.startswith("5")):  # noqa: PLR2004
+    server_error = len(text) == 3 and text.startswith("5")  # noqa: PLR2004 - an HTTP status
+    if text in GIVEN_UP or server_error or text.startswith(LOST_CLASSES):
         return TransientError(message, code=text)
     return UnexpectedAnswer(message, code=text)
 
@@ -123,34 +127,38 @@ def new_message_json(message: NewMessage) -> dict[str, Any]:
 
 def claim_of_rows(rows: Any) -> ClaimAnswer:
     """A plain claim's set of rows; a row without a message id is no message."""
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise unreadable("claim_org_slot_and_read", rows)
-    if not rows:
-        return ClaimAnswer(ClaimStatus.NO_DEMAND)
-    first = rows[0]
-    messages = tuple(_message(row) for row in rows if row.get("msg_id") is not None)
-    return _claim(first.get("status"), first.get("org"), messages)
+    with _readable("claim_org_slot_and_read", rows):
+        if not isinstance(rows, list):
+            raise TypeError
+        if not rows:
+            return ClaimAnswer(ClaimStatus.NO_DEMAND)
+        messages = tuple(_message(row) for row in rows if row.get("msg_id") is not None)
+        return _claim(rows[0]["status"], rows[0].get("org"), messages)
 
 
-def claim_of_object(value: Any) -> ClaimAnswer:
-    """The one JSON object that `settle_and_claim` returns."""
-    if not isinstance(value, dict):
-        raise unreadable("settle_and_claim", value)
-    settled = tuple(
-        Settled(int(item["id"]), SettleResult(item["result"]), item.get("note") or "")
-        for item in value.get("settled") or ()
-    )
-    listed = value.get("messages") or ()
-    messages = tuple(_message(item) for item in listed if item.get("msg_id") is not None)
-    retry_after = value.get("retry_after_ms")
-    return _claim(
-        value.get("status"),
-        value.get("org"),
-        messages,
-        cause=value.get("cause"),
-        retry_after_ms=None if retry_after is None else int(retry_after),
-        settled=settled,
-    )
+def claim_of_object(value: Any, told: int = 0) -> ClaimAnswer:
+    """The one JSON object that `settle_and_claim` returns, which was told so many outcomes.
+
+    An object that does not answer each of them is not its answer, whatever it looks like.
+    """
+    with _readable("settle_and_claim", value):
+        settled = tuple(
+            Settled(int(item["id"]), SettleResult(item["result"]), item.get("note") or "")
+            for item in value.get("settled") or ()
+        )
+        if len(settled) != told:
+            raise ValueError
+        listed = value.get("messages") or ()
+        messages = tuple(_message(item) for item in listed if item.get("msg_id") is not None)
+        retry_after = value.get("retry_after_ms")
+        return _claim(
+            value["status"],
+            value.get("org"),
+            messages,
+            cause=value.get("cause"),
+            retry_after_ms=None if retry_after is None else int(retry_after),
+            settled=settled,
+        )
 
 
 def _claim(status: Any, org: Any, messages: tuple[Message, ...], **rest: Any) -> ClaimAnswer:
@@ -181,25 +189,28 @@ def _instant(value: Any) -> datetime | None:
 
 
 def heartbeat_of(value: Any) -> Heartbeat:
-    if not isinstance(value, dict) or "slot_alive" not in value:
-        raise unreadable("heartbeat_org_slot", value)
-    return Heartbeat(
-        slot_alive=bool(value["slot_alive"]),
-        extended=frozenset(value.get("extended") or ()),
-        lost=frozenset(value.get("lost") or ()),
-        gone=frozenset(value.get("gone") or ()),
-    )
+    with _readable("heartbeat_org_slot", value):
+        return Heartbeat(
+            slot_alive=bool(value["slot_alive"]),
+            extended=frozenset(value.get("extended") or ()),
+            lost=frozenset(value.get("lost") or ()),
+            gone=frozenset(value.get("gone") or ()),
+        )
 
 
-def sent_of(value: Any) -> Sent:
-    if not isinstance(value, dict) or not isinstance(value.get("ids"), list):
-        raise unreadable("send_messages", value)
-    return Sent(tuple(value["ids"]), frozenset(value.get("existing") or ()))
+def sent_of(value: Any, told: int = 0) -> Sent:
+    """Of so many messages."""
+    with _readable("send_messages", value):
+        ids = ids_of(value["ids"], told)
+        return Sent(tuple(ids), frozenset(value.get("existing") or ()))
 
 
-def ids_of(value: Any) -> list[int]:
+def ids_of(value: Any, told: int = 0) -> list[int]:
+    """One id for each of so many messages."""
     if not isinstance(value, list) or not all(isinstance(item, int) for item in value):
         raise unreadable("send_batch", value)
+    if len(value) != told:
+        raise TransientError(f"send_batch: {len(value)} ids for {told} messages")
     return value
 
 
@@ -207,6 +218,14 @@ def boolean_of(function: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise unreadable(function, value)
     return value
+
+
+@contextlib.contextmanager
+def _readable(function: str, value: Any) -> Iterator[None]:
+    try:
+        yield
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise unreadable(function, value) from error
 
 
 def unreadable(function: str, value: Any) -> TransientError:

@@ -58,7 +58,7 @@ class PostgresRpc:
         arguments = codec.claim_arguments(request)
         arguments["outcomes"] = Jsonb([codec.outcome_json(outcome) for outcome in outcomes])
         return codec.claim_of_object(
-            await self._value("settle_and_claim", arguments, timeout_seconds)
+            await self._value("settle_and_claim", arguments, timeout_seconds), len(outcomes)
         )
 
     async def heartbeat_org_slot(
@@ -113,7 +113,8 @@ class PostgresRpc:
             "messages": Jsonb([codec.new_message_json(message) for message in messages]),
             "sleep_seconds": delay_seconds,
         }
-        return codec.sent_of(await self._value("send_messages", arguments, timeout_seconds))
+        value = await self._value("send_messages", arguments, timeout_seconds)
+        return codec.sent_of(value, len(messages))
 
     async def send_batch(
         self, queue: str, bodies: Sequence[Any], delay_seconds: int = 0, *, timeout_seconds: float
@@ -123,7 +124,8 @@ class PostgresRpc:
             "messages": [Jsonb(body) for body in bodies],
             "sleep_seconds": delay_seconds,
         }
-        return codec.ids_of(await self._values("send_batch", arguments, timeout_seconds))
+        ids = await self._values("send_batch", arguments, timeout_seconds)
+        return codec.ids_of(ids, len(bodies))
 
     async def archive(self, queue: str, msg_id: int, *, timeout_seconds: float) -> bool:
         arguments = {"queue_name": queue, "message_id": msg_id}

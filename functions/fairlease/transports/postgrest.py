@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -33,12 +34,25 @@ HTTP_TIMEOUT_SECONDS = 60.0
 # A platform's proxy closes idle connections after a few seconds; reuse none that old.
 KEEPALIVE_SECONDS = 4.0
 
-# `APIError` loses the status of a JSON error without a code; a response hook keeps it.
+# `APIError` loses the status of a JSON error without a code, and an empty body reads as an empty
+# set; a response hook keeps both.
 _status: ContextVar[int] = ContextVar("fairlease_http_status", default=0)
+_is_empty: ContextVar[bool] = ContextVar("fairlease_http_is_empty", default=False)
 
 
-async def _keep_status(response: httpx.Response) -> None:
+async def _look_at(response: httpx.Response) -> None:
     _status.set(response.status_code)
+    _is_empty.set(not await response.aread())
+
+
+@dataclass(eq=False, slots=True)
+class _Client:
+    """One client and the calls that are on it; retired, it closes with the last of them."""
+
+    http: httpx.AsyncClient
+    api: AsyncClient
+    calls: int = 0
+    retired: bool = False
 
 
 class PostgrestRpc:
@@ -48,8 +62,8 @@ class PostgrestRpc:
         self._url = url
         self._key = key
         self._connections = connections
-        self._http: httpx.AsyncClient | None = None
-        self._client: AsyncClient | None = None
+        self._client: _Client | None = None
+        self._open: set[_Client] = set()
         self._closing: set[asyncio.Task[None]] = set()
 
     async def claim_org_slot_and_read(
@@ -66,7 +80,7 @@ class PostgrestRpc:
         arguments = codec.claim_arguments(request)
         arguments["outcomes"] = [codec.outcome_json(outcome) for outcome in outcomes]
         return codec.claim_of_object(
-            await self._call("settle_and_claim", arguments, timeout_seconds)
+            await self._call("settle_and_claim", arguments, timeout_seconds), len(outcomes)
         )
 
     async def heartbeat_org_slot(
@@ -121,7 +135,8 @@ class PostgrestRpc:
             "messages": [codec.new_message_json(message) for message in messages],
             "sleep_seconds": delay_seconds,
         }
-        return codec.sent_of(await self._call("send_messages", arguments, timeout_seconds))
+        value = await self._call("send_messages", arguments, timeout_seconds)
+        return codec.sent_of(value, len(messages))
 
     async def send_batch(
         self, queue: str, bodies: Sequence[Any], delay_seconds: int = 0, *, timeout_seconds: float
@@ -131,14 +146,18 @@ class PostgrestRpc:
             "messages": list(bodies),
             "sleep_seconds": delay_seconds,
         }
-        return codec.ids_of(await self._call("send_batch", arguments, timeout_seconds))
+        ids = await self._call("send_batch", arguments, timeout_seconds)
+        return codec.ids_of(ids, len(bodies))
 
     async def archive(self, queue: str, msg_id: int, *, timeout_seconds: float) -> bool:
         arguments = {"queue_name": queue, "message_id": msg_id}
         return codec.boolean_of("archive", await self._call("archive", arguments, timeout_seconds))
 
     async def aclose(self) -> None:
-        self._retire()
+        """Calls that are still out fail."""
+        self._client = None
+        for client in tuple(self._open):
+            self._close(client)
         if self._closing:
             await asyncio.wait(self._closing)
 
@@ -146,45 +165,65 @@ class PostgrestRpc:
         return await within(seconds, self._send(function, arguments), function, self._retire)
 
     async def _send(self, function: str, arguments: dict[str, Any]) -> Any:
-        _status.set(0)
+        client = self._connected()
+        client.calls += 1
         try:
-            call = self._connected().schema(SCHEMA).rpc(function, arguments)
-            return (await call.execute()).data
-        except APIError as error:
-            raise _answered(function, error) from error
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
-            raise TransientError(_text(function, error), took_effect=False) from error
-        except httpx.HTTPError as error:
-            raise TransientError(_text(function, error)) from error
+            return await _sent(client.api, function, arguments)
+        finally:
+            client.calls -= 1
+            self._close_if_over(client)
 
-    def _connected(self) -> AsyncClient:
+    def _connected(self) -> _Client:
         if self._client is None:
-            self._http = httpx.AsyncClient(
+            http = httpx.AsyncClient(
                 timeout=HTTP_TIMEOUT_SECONDS,
                 limits=httpx.Limits(
                     max_connections=self._connections, keepalive_expiry=KEEPALIVE_SECONDS
                 ),
-                event_hooks={"response": [_keep_status]},
+                event_hooks={"response": [_look_at]},
             )
-            options = AsyncClientOptions(
-                schema=SCHEMA, httpx_client=self._http, auto_refresh_token=False
-            )
-            self._client = AsyncClient(self._url, self._key, options)
+            options = AsyncClientOptions(schema=SCHEMA, httpx_client=http, auto_refresh_token=False)
+            self._client = _Client(http, AsyncClient(self._url, self._key, options))
+            self._open.add(self._client)
         return self._client
 
     def _retire(self) -> None:
-        """The next call builds a new client; this one closes on its own time."""
-        http, self._http, self._client = self._http, None, None
-        if http is not None:
-            task = asyncio.ensure_future(http.aclose())
+        """The next call builds a new client; this one closes once no call is left on it."""
+        client, self._client = self._client, None
+        if client is not None:
+            client.retired = True
+            self._close_if_over(client)
+
+    def _close_if_over(self, client: _Client) -> None:
+        if client.retired and not client.calls:
+            self._close(client)
+
+    def _close(self, client: _Client) -> None:
+        if client in self._open:
+            self._open.discard(client)
+            task = asyncio.ensure_future(client.http.aclose())
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
 
 
+async def _sent(api: AsyncClient, function: str, arguments: dict[str, Any]) -> Any:
+    _status.set(0)
+    _is_empty.set(False)
+    try:
+        data = (await api.schema(SCHEMA).rpc(function, arguments).execute()).data
+    except APIError as error:
+        raise _answered(function, error) from error
+    except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
+        raise TransientError(_text(function, error), took_effect=False) from error
+    except (httpx.HTTPError, UnicodeDecodeError) as error:
+        raise TransientError(_text(function, error)) from error
+    if _is_empty.get():
+        raise TransientError(f"{function}: the answer is empty")
+    return data
+
+
 def _answered(function: str, error: APIError) -> RpcError:
-    code = error.code or (_status.get() or None)
-    if code is None and error.details:
-        return TransientError(f"{function}: {error.message or 'no message'}")
+    code = error.code or _status.get()
     return codec.error_of(code, f"{function}: {error.message or 'no message'}")
 
 
