@@ -70,7 +70,11 @@ class Renewal:
         sent_at = self.setup.clock.monotonic()
         try:
             answer = await self._call(before, before.queue)
-        except FunctionMissing:
+        except FunctionMissing as error:
+            if not self.heartbeat_known:
+                # Nor is the older renewal there: the slot lapses, and asking more often is no help.
+                self.report(Beat(before, None, str(error)))
+                return 1.0
             self.heartbeat_known = False
             self.report(Beat(before, None, function_missing=True))
             return REPEAT_SHARE
