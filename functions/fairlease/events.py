@@ -25,13 +25,17 @@ class RunStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class RunEnded(Event):
-    """`still_running` names deliveries whose handler did not end: left to their timeout."""
+    """`still_running` names deliveries whose handler did not end: left to their timeout.
+
+    `degraded` is everything that the run did without, as each `Degraded` named it.
+    """
 
     reason: str
     messages: int
     claims: int
     seconds: float
     still_running: tuple[int, ...]
+    degraded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

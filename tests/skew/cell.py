@@ -120,8 +120,12 @@ class Cell:
 
 
 def check_said_once(lines: list[dict[str, Any]], expected: set[str]) -> None:
-    """One line a run for each thing that it does without, and each says what is done instead."""
-    said = Counter((line["run_id"], line["function"]) for line in lines)
+    """One line a run for each thing that it does without, as it is met, with what is done instead;
+    and all of it in the line that ends the run."""
+    degraded = [line for line in lines if line["event"] == "degraded"]
+    said = Counter((line["run_id"], line["function"]) for line in degraded)
     assert {function for _, function in said} == expected
     assert set(said.values()) <= {1}, said
-    assert all(line["instead"] for line in lines)
+    assert all(line["instead"] for line in degraded)
+    for ended in (line for line in lines if line["event"] == "run_ended"):
+        assert set(ended["degraded"]) == {f for run, f in said if run == ended["run_id"]}

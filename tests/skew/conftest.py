@@ -49,16 +49,19 @@ def watching_url(postgres: LocalPostgres, pgmq_database: str) -> str:
 
 
 @pytest.fixture
-def degraded_lines() -> Iterator[list[dict[str, Any]]]:
-    """The fields of every `degraded` line of the log."""
+def log_lines() -> Iterator[list[dict[str, Any]]]:
+    """Every line of the engine's log: its event, and its fields."""
     lines: list[dict[str, Any]] = []
 
     class Keep(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            if record.getMessage() == "degraded":
-                lines.append(vars(record)["fields"])
+            if fields := vars(record).get("fields"):
+                lines.append({"event": record.getMessage(), **fields})
 
     handler = Keep()
+    before = LOGGER.level
+    LOGGER.setLevel(logging.INFO)
     LOGGER.addHandler(handler)
     yield lines
     LOGGER.removeHandler(handler)
+    LOGGER.setLevel(before)

@@ -55,7 +55,7 @@ async def feed(cell: Cell) -> None:
 
 async def until_begun(cell: Cell, count: int, draining: asyncio.Task[list[str]]) -> None:
     while len(cell.work.begun) < count and not draining.done():
-        await asyncio.sleep(FEED_SECONDS)
+        await asyncio.wait({draining}, timeout=FEED_SECONDS)
 
 
 @pytest.mark.slow

@@ -44,7 +44,7 @@ STALE_CELLS = [
 
 @pytest.mark.parametrize(("kind", "name"), CELLS)
 async def test_each_worker_drains_each_database(
-    kind: str, name: str, pgmq_database: str, watching_url: str, serve: Serve, degraded_lines: Lines
+    kind: str, name: str, pgmq_database: str, watching_url: str, serve: Serve, log_lines: Lines
 ) -> None:
     schema = SCHEMAS[name]
     schema.begin(pgmq_database)
@@ -54,12 +54,12 @@ async def test_each_worker_drains_each_database(
         await cell.drain([kind] * FLEET, api)
     cell.check_all_done()
     cell.check_it_worked_at_once()
-    check_said_once(degraded_lines, degrades(kind, schema.lacks))
+    check_said_once(log_lines, degrades(kind, schema.lacks))
 
 
 @pytest.mark.parametrize(("kind", "name"), STALE_CELLS)
 async def test_each_worker_survives_a_cache_from_before_the_deploy(
-    kind: str, name: str, pgmq_database: str, watching_url: str, serve: Serve, degraded_lines: Lines
+    kind: str, name: str, pgmq_database: str, watching_url: str, serve: Serve, log_lines: Lines
 ) -> None:
     schema = SCHEMAS[name]
     schema.begin(pgmq_database)
@@ -69,11 +69,11 @@ async def test_each_worker_survives_a_cache_from_before_the_deploy(
         if schema.version == LEVELS[0]:
             # The gateway knows no claim at all: nothing can be done, and nothing may be touched.
             await _is_refused(kind, cell, api)
-            degraded_lines.clear()
+            log_lines.clear()
             api.reload()
         await cell.drain([kind] * FLEET, api)
     cell.check_all_done()
-    check_said_once(degraded_lines, degrades(kind, schema.lacked_by_cache()))
+    check_said_once(log_lines, degrades(kind, schema.lacked_by_cache()))
 
 
 async def test_versions_of_every_kind_share_the_caps(

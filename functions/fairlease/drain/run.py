@@ -256,6 +256,14 @@ class Drain:
             still_running=still,
         )
         self.setup.observe(
-            RunEnded(report.run_id, reason, report.messages, report.claims, seconds, still)
+            RunEnded(
+                report.run_id,
+                reason,
+                report.messages,
+                report.claims,
+                seconds,
+                still,
+                report.degraded,
+            )
         )
         return report
