@@ -1,6 +1,6 @@
 """Serves the gateway on loopback: it is for development and tests, and nothing else.
 
-uvicorn rather than the function host's server: it costs the same per request, and hands out the
+uvicorn rather than the function host's server: it costs less per request, and hands out the
 transport, without which a connection cannot be reset.
 """
 
@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from fairlease.errors import ConfigurationError
 from fairlease.local.gateway.app import create_app
+from fairlease.local.gateway.coalescing import CoalescingTransport
 from fairlease.local.gateway.faulty import TRANSPORT
 
 if TYPE_CHECKING:
@@ -33,20 +35,40 @@ _LONGEST_HEADERS_BYTES = 65536
 _BACKLOG = 512
 
 
-class _Protocol(H11Protocol):
+class _Protocol(HttpToolsProtocol):
     """Puts the connection's transport into the scope of its requests."""
+
+    _received = b""
 
     def connection_made(  # type: ignore[override] # as uvicorn does
         self, transport: asyncio.Transport
     ) -> None:
-        super().connection_made(transport)
+        coalescing: Any = CoalescingTransport(transport, self.loop)
+        super().connection_made(coalescing)
         app: Any = self.app
 
         async def with_transport(scope: Scope, receive: Receive, send: Send) -> None:
-            scope[TRANSPORT] = transport
+            scope[TRANSPORT] = coalescing
             await app(scope, receive, send)
 
         self.app = with_transport
+
+    def data_received(self, data: bytes) -> None:
+        self._received = data
+        super().data_received(data)
+
+    def send_400_response(self, msg: str) -> None:
+        """Not before the slower parser has looked, which knows every method there may be."""
+        under_way: RequestResponseCycle | None = self.cycle
+        if under_way is not None and not under_way.response_complete:
+            super().send_400_response(msg)
+            return
+        slower = H11Protocol(self.config, self.server_state, self.app_state)
+        slower.app = self.app
+        self.connections.discard(self)
+        slower.connection_made(self.transport)
+        self.transport.set_protocol(slower)
+        slower.data_received(self._received)
 
 
 def serve(
