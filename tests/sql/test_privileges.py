@@ -17,6 +17,8 @@ OURS = {
     "settle_and_claim",
     "heartbeat_org_slot",
     "send_messages",
+    "queue_stats",
+    "maintain_queues",
 }
 WRAPPERS = {"send", "send_batch", "read", "pop", "archive", "delete"}
 API_ROLES = ("anon", "authenticated", "service_role")
@@ -99,6 +101,8 @@ CALLS = [
     "select pgmq_public.settle_and_claim('jobs', 'h', '[]', 1, 60, 60, 1, 8)",
     "select pgmq_public.heartbeat_org_slot('jobs', 'h', 60, 60, '[]')",
     "select pgmq_public.send_messages('jobs', '[]')",
+    "select pgmq_public.queue_stats()",
+    "select pgmq_public.maintain_queues()",
     "select pgmq_public.send('jobs', '{}')",
     "select pgmq_public.send_batch('jobs', array['{}'::jsonb])",
     "select * from pgmq_public.read('jobs', 60, 1)",

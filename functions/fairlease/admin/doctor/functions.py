@@ -26,6 +26,8 @@ RPCS = frozenset(
         "renew_org_slot",
         "release_org_slot",
         "send_messages",
+        "queue_stats",
+        "maintain_queues",
     }
 )
 _CHANGED = re.compile(
