@@ -65,7 +65,9 @@ class Work:
                 await asyncio.sleep(SAMPLE_SECONDS)
 
 
-def send(session: psycopg.Connection, orgs: Mapping[str, int], ms: int = 20) -> set[int]:
+def send(
+    session: psycopg.Connection, orgs: Mapping[str, int], ms: int = 20, queue: str = QUEUE
+) -> set[int]:
     """So many messages of each org, mixed; no two take equally long."""
     bodies = [
         {"org": org, "method": "work", "args": {"ms": ms + 7 * k % 30}}
@@ -75,14 +77,14 @@ def send(session: psycopg.Connection, orgs: Mapping[str, int], ms: int = 20) -> 
     bodies.sort(key=lambda body: body["args"]["ms"])
     ids = session.execute(
         "select pgmq.send(%s, body) from jsonb_array_elements(%s::jsonb) body",
-        [QUEUE, json.dumps(bodies)],
+        [queue, json.dumps(bodies)],
     )
     return {msg_id for (msg_id,) in ids.fetchall()}
 
 
-def left(session: psycopg.Connection) -> set[int]:
-    return {row[0] for row in session.execute(f"select msg_id from pgmq.q_{QUEUE}").fetchall()}
+def left(session: psycopg.Connection, queue: str = QUEUE) -> set[int]:
+    return {row[0] for row in session.execute(f"select msg_id from pgmq.q_{queue}").fetchall()}
 
 
-def archived(session: psycopg.Connection) -> list[int]:
-    return [row[0] for row in session.execute(f"select msg_id from pgmq.a_{QUEUE}").fetchall()]
+def archived(session: psycopg.Connection, queue: str = QUEUE) -> list[int]:
+    return [row[0] for row in session.execute(f"select msg_id from pgmq.a_{queue}").fetchall()]

@@ -82,9 +82,16 @@ class DrainWorker:
     """Runs of the shipped engine, with the shipped composition: threads and clients as in life."""
 
     def __init__(
-        self, connect: Callable[[], Rpc], work: Work, *, refill: bool = True, **knobs: int
+        self,
+        connect: Callable[[], Rpc],
+        work: Work,
+        *,
+        refill: bool = True,
+        queue: str = QUEUE,
+        **knobs: int,
     ) -> None:
         self.events: list[Event] = []
+        self._queue = queue
         self._connect = connect
         self._rpc = connect()
         self._handlers = Worker()
@@ -109,7 +116,7 @@ class DrainWorker:
         setup = RunSetup(
             run_id=f"{id(self):x}-{len(self.events)}",
             name="skew",
-            queues=(QUEUE,),
+            queues=(self._queue,),
             handlers=self._handlers.handlers,
             knobs=self._knobs,
             budget=RunBudget(),
