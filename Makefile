@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 
 VENV_CHART := $(VENV)/.chart-ready
 
-.PHONY: demo test test-slow chart check format lock bench bench-claim wheel clean gateway-report mutants storm spin
+.PHONY: demo test test-slow chart check format lock bench bench-claim wheel clean gateway-report mutants storm spin rules scenarios
 
 demo: $(READY)
 	@$(BIN)/fairlease demo $(ARGS)
@@ -41,6 +41,15 @@ check: $(READY)
 format: $(READY)
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
+
+# Rule -> test -> planted fault of the drain engine, and whether each fault turns its test red.
+rules: $(READY)
+	@$(BIN)/python -u -m tests.drain.rules $(ARGS)
+
+# Random fleets in virtual time; a failure prints its seed and is shrunk.
+SECONDS ?= 60
+scenarios: $(READY)
+	@$(BIN)/python -m tests.drain.scenarios --seconds $(SECONDS) --shrink $(ARGS)
 
 bench: bench-claim
 

@@ -15,6 +15,7 @@ import io
 import os
 import sys
 import time
+import traceback
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,6 +34,9 @@ PAGE = ROOT / "docs" / "rules.md"
 RULES = tuple(f"D{number}" for number in range(1, 33))
 LONGEST_SECONDS = 30
 PASSED, FAILED = 0, 1
+# No other plugins; and what takes long to import is there before the first child is made.
+PLUGINS = ("pytest_asyncio.plugin", "pytest_timeout", "no:cacheprovider")
+PRELOADED = ("pydantic_settings", "pydantic.networks", "asyncio", "_pytest.assertion.rewrite")
 
 
 class Planter(importlib.abc.MetaPathFinder):
@@ -83,12 +87,15 @@ def verdict(tests: Sequence[str], fault: Fault | None) -> int:
     if fault is not None:
         sys.meta_path.insert(0, Planter(fault))
     needs_fixtures = any(not test.startswith("tests/drain/") for test in tests)
-    options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header"]
-    options += ["--timeout", str(LONGEST_SECONDS), *(() if needs_fixtures else ["--noconftest"])]
+    options = ["-q", "-x", "--no-header", "--timeout", str(LONGEST_SECONDS)]
+    options += [word for plugin in PLUGINS for word in ("-p", plugin)]
+    options += () if needs_fixtures else ("--noconftest",)
     code = -1
-    with redirect_stdout(io.StringIO()) as said, redirect_stderr(io.StringIO()):
+    with redirect_stdout(io.StringIO()) as said, redirect_stderr(said):
         try:
             code = int(pytest.main([*options, *tests]))
+        except BaseException:  # noqa: BLE001 - a child must end here, and say why
+            traceback.print_exc(file=said)
         finally:
             if fault is None and code != PASSED:
                 sys.__stdout__.write(said.getvalue())
@@ -102,6 +109,9 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="write docs/rules.md")
     asked = parser.parse_args()
     os.chdir(ROOT)
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    for name in PRELOADED:
+        importlib.import_module(name)
     chosen = [fault for fault in FAULTS if asked.rule in (None, fault.rule)]
     started = time.monotonic()
     tests = sorted({fault.test for fault in chosen})

@@ -30,14 +30,15 @@ logging.getLogger("fairlease.events").setLevel(logging.CRITICAL)
 def play(plan: Plan) -> list[str]:
     """What was broken, one line each; empty: every property held."""
     try:
-        return run_virtually(_play(plan))
+        return run_virtually(play_world(plan)).broken
     except Deadlock as error:
         return [f"the loop is stuck: {error}"]
     except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001
         return [f"the loop was left by {error!r}"]
 
 
-async def _play(plan: Plan) -> list[str]:
+async def play_world(plan: Plan) -> World:
+    """The world after its end."""
     loop = asyncio.get_running_loop()
     adopt_tasks(loop)
     world = World(plan, loop)
@@ -47,7 +48,7 @@ async def _play(plan: Plan) -> list[str]:
     for isolate in world.born:
         isolate.kill()
         await isolate.until_gone()
-    return world.broken
+    return world
 
 
 def check_end(world: World) -> None:

@@ -80,7 +80,7 @@ async def test_d2_a_busy_run_never_frees_its_org_for_a_second_holder() -> None:
     request = ClaimRequest("q", "other/0", 4, 120, 60, 1, 8, "a")
 
     def claim_from_elsewhere(call: Any) -> Trip:
-        if call.function in CLAIMS and rig.ended:
+        if call.function in CLAIMS and rig.ended and rig.now() < 50.0:
             rig.send("a", 1.0)
             rivals.append(rig.database.claim(request).status)
         return Trip(0.01, 0.01)
@@ -89,8 +89,8 @@ async def test_d2_a_busy_run_never_frees_its_org_for_a_second_holder() -> None:
     rig.wire.travel = claim_from_elsewhere
     await rig.run()
 
-    assert rivals
-    assert rivals[0] is ClaimStatus.ORG_CAPACITY
+    assert len(rivals) >= 3
+    assert set(rivals) == {ClaimStatus.ORG_CAPACITY}
 
 
 def test_d4_unpinned_the_key_is_absent_and_not_null() -> None:

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from fairlease.errors import TransientError, UnexpectedAnswer
+from fairlease.events import LeaseLost
 from fairlease.simulate.wire import Trip
 
 from .rig import Rig, breaks, fails, virtual
@@ -56,6 +57,7 @@ async def test_d13_a_release_that_arrives_late_does_not_free_the_next_lease() ->
 
     started = next(at for at, _, msg_id in rig.started if msg_id == 2)
     assert started < 31.0 < max(at for at, _, _ in rig.ended)
+    assert rig.said(LeaseLost) == []
     assert {row.read_ct for row in rig.database.queues["q"].archive.values()} == {1}
     assert rig.held == []
 
@@ -68,7 +70,7 @@ def test_d13_a_claim_of_unknown_outcome_is_released_and_its_name_not_used_again(
 ) -> None:
     @virtual
     async def scenario() -> None:
-        rig = Rig(knobs={"idle_budget_seconds": 50})
+        rig = Rig(queues=("q", "next"), knobs={"idle_budget_seconds": 50})
         rig.send("a", 1.0)
         rig.script("claim", breaks(error))
 

@@ -90,6 +90,7 @@ async def test_d14_a_finished_run_with_work_in_flight_keeps_renewing_and_holds_i
     rig = Rig(budget=RunBudget(claim_until=5.0))
     rig.send("a", 200.0)
     rig.send("a", 1.0)
+    rig.send("a", 10.0)
 
     await rig.run()
 
