@@ -11,13 +11,15 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
 
 from fairlease.errors import ConfigurationError
 from fairlease.local.gateway import GatewayConfig, running_gateway, serve
+from fairlease.local.gateway.app import send_answer
+from fairlease.local.gateway.errors import Answer
 from fairlease.local.gateway.pool import ConnectionPool
 from fairlease.local.postgres import LocalPostgres
 from gateway.base_state import (
@@ -167,6 +169,16 @@ def test_gateway_starts_without_a_database_and_says_so() -> None:
         assert who(client, authorization="Bearer x")[1]["code"] == "PGRST301"
 
 
+async def test_header_of_a_function_cannot_start_another_one() -> None:
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    await send_answer(Answer(200, b"x", (("X-One", "1\r\nX-Two: 2"),)), send)
+    assert sent[0]["headers"][0] == (b"X-One", b"1 X-Two: 2")
+
+
 def test_process_of_its_own_says_ready_and_ends_at_a_signal(base: BaseState) -> None:
     variables = {
         "FAIRLEASE_GATEWAY_DATABASE_URL": base.authenticator_url,
@@ -188,9 +200,18 @@ def test_process_of_its_own_says_ready_and_ends_at_a_signal(base: BaseState) -> 
         assert process.wait(10) in {0, -signal.SIGTERM}
 
 
-def test_process_refuses_another_address_in_one_line() -> None:
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--host", "0.0.0.0", "binds loopback only, not 0.0.0.0"),  # noqa: S104
+        ("--jwt-secret", "short", "jwt_secret: use 32 characters or more"),
+        ("--database-url", "", "database_url: give the authenticator role's URL"),
+    ],
+)
+def test_process_refuses_what_cannot_be_in_one_line(option: str, value: str, message: str) -> None:
+    command = [sys.executable, "-m", "fairlease.local.gateway"]
     refused = subprocess.run(
-        [sys.executable, "-m", "fairlease.local.gateway", "--host", "0.0.0.0"],  # noqa: S104
+        [*command, "--database-url", "postgresql://nowhere", option, value],
         capture_output=True,
         text=True,
         check=False,
@@ -198,4 +219,4 @@ def test_process_refuses_another_address_in_one_line() -> None:
     )
     assert refused.returncode == 2
     assert refused.stderr.count("\n") == 1
-    assert "binds loopback only, not 0.0.0.0" in refused.stderr
+    assert message in refused.stderr

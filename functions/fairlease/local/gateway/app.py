@@ -82,9 +82,7 @@ class _Endpoint:
 
 async def send_answer(answer: Answer, send: Send) -> None:
     body = b"" if answer.status in _BODILESS else answer.body
-    headers = [
-        (name.encode(), value.encode("latin-1", "replace")) for name, value in answer.headers
-    ]
+    headers = [(name.encode(), _one_line(value)) for name, value in answer.headers]
     if answer.status not in _BODILESS:
         headers.append((b"Content-Length", str(len(body)).encode()))
     start: Message = {
@@ -94,6 +92,11 @@ async def send_answer(answer: Answer, send: Send) -> None:
     }
     await send(start)
     await send({"type": "http.response.body", "body": body})
+
+
+def _one_line(value: str) -> bytes:
+    """Functions may set headers; none of them starts another one."""
+    return " ".join(value.splitlines()).encode(errors="replace")
 
 
 async def _read_body(receive: Receive) -> tuple[bytes, bool]:

@@ -41,6 +41,8 @@ class GatewayConfig:
     faults: Faults = field(default_factory=Faults, repr=False)
 
     def __post_init__(self) -> None:
+        if not self.database_url:
+            raise ConfigurationError("database_url: give the authenticator role's URL")
         if not self.db_schemas:
             raise ConfigurationError("db_schemas: name at least one schema to expose")
         if self.db_tx_end not in _TX_ENDS:
