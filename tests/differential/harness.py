@@ -53,12 +53,12 @@ def prepare(server: LocalPostgres) -> None:
 
 
 @contextlib.contextmanager
-def clone(server: LocalPostgres) -> Iterator[psycopg.Connection]:
-    """A copy of the migrated database, thrown away."""
+def clone(server: LocalPostgres, template: str = ORIGINAL) -> Iterator[psycopg.Connection]:
+    """A copy of a migrated database, thrown away."""
     name = f"mutated_{next(_copies)}"
     create = sql.SQL("create database {} template {} owner postgres strategy file_copy")
     with psycopg.connect(server.url(user=SUPERUSER), autocommit=True) as admin:
-        admin.execute(create.format(sql.Identifier(name), sql.Identifier(ORIGINAL)))
+        admin.execute(create.format(sql.Identifier(name), sql.Identifier(template)))
         with psycopg.connect(server.url(name), autocommit=True) as connection:
             yield connection
         admin.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
@@ -83,10 +83,12 @@ def is_red(name: str, model: type[Model], database: Database) -> bool:
     return False
 
 
-def refusals(server: LocalPostgres, mutants: Sequence[Mutant]) -> list[str]:
+def refusals(
+    server: LocalPostgres, mutants: Sequence[Mutant], template: str = ORIGINAL
+) -> list[str]:
     """Why mutations cannot be planted, each tried in a transaction that is rolled back."""
     found = []
-    with clone(server) as connection:
+    with clone(server, template) as connection:
         for mutant in mutants:
             try:
                 with connection.transaction(force_rollback=True):
@@ -106,13 +108,13 @@ def model_refusals(mutants: Sequence[Mutant]) -> list[str]:
     return found
 
 
-def judge_sql(server: LocalPostgres, mutant: Mutant) -> Verdict:
-    with clone(server) as connection:
+def judge_sql(server: LocalPostgres, mutant: Mutant, template: str = ORIGINAL) -> Verdict:
+    with clone(server, template) as connection:
         plant(connection, mutant)
         return Verdict(mutant, red_scenarios(connection, first=mutant.red))
 
 
-def judge_model(server: LocalPostgres, mutant: Mutant) -> Verdict:
-    model = mutated_model(mutant)["Model"]
-    with clone(server) as connection:
+def judge_model(server: LocalPostgres, mutant: Mutant, template: str = ORIGINAL) -> Verdict:
+    model = mutated_model(mutant)
+    with clone(server, template) as connection:
         return Verdict(mutant, red_scenarios(connection, model, first=mutant.red))

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .arguments import check_claim, check_slot_arguments
-from .circuit import Circuit
+from .deliveries import Deliveries
 from .orgs import fold, org_of
 from .records import Message, Queue, Slot
 from .values import MAX_N, MAX_N_PLAIN, Claim, Limits, Outcome, Unspecified, ms, seconds
 
-VERBS = ("done", "retry", "snooze", "give_back", "dead")
+if TYPE_CHECKING:
+    from .circuit import Circuit
 
 
 def spacing(limits: Limits) -> Fraction:
@@ -29,7 +30,7 @@ def byte_order(org: str) -> bytes:
     return org.encode()
 
 
-class Model:
+class Model(Deliveries):
     def __init__(self, queues: dict[str, str]) -> None:
         """`queues` maps each attached queue to what its successes do: archive or delete."""
         self.now = 0
@@ -229,8 +230,6 @@ class Model:
             arrival = max(self.arrival.get(org, Fraction(0)), Fraction(self.now))
             self.arrival[org] = arrival + starts * spacing(limits)
 
-    # -- settling
-
     def settle_and_claim(self, ask: Claim, outcomes: list[Outcome]) -> dict[str, Any]:
         if ask.n == 0:
             # The other arguments of the claim are not looked at: outcomes must not be lost to them.
@@ -241,74 +240,6 @@ class Model:
         if ask.n == 0:
             return {"settled": settled}
         return {"settled": settled, **self.answer(replace(ask, n=min(ask.n, MAX_N)))}
-
-    def settle(self, queue_name: str, outcome: Outcome) -> str:
-        queue = self.queues[queue_name]
-        message = queue.find(outcome.number)
-        if outcome.do not in VERBS or outcome.after_ms < 0:
-            return "refused"
-        if message is None:
-            return "gone"
-        if message.read_ct != outcome.read_ct:
-            return "lost"
-        if message.is_over:
-            return "already"
-        if outcome.do == "done":
-            queue.messages.remove(message)
-            if queue.on_success == "archive":
-                queue.archived.append(message.number)
-        elif outcome.do == "dead":
-            queue.messages.remove(message)
-            attempts = message.read_ct - message.uncounted
-            queue.dead.append((message.number, attempts, outcome.reason))
-        else:
-            after = 0 if outcome.do == "give_back" else outcome.after_ms
-            message.vt = self.now + ms(after)
-            message.close(counts=outcome.do == "retry")
-        self.tell_circuit(queue_name, message, outcome)
-        return "applied"
-
-    def tell_circuit(self, queue: str, message: Message, outcome: Outcome) -> None:
-        circuit = self.circuits.setdefault(message.org, Circuit())
-        delivery = (queue, message.number, outcome.read_ct)
-        if outcome.limit_ms is not None:
-            assert message.last_read_at is not None
-            circuit.report(self.now, message.last_read_at, outcome.limit_ms, delivery)
-        elif circuit.is_probe(delivery):
-            circuit.decide(self.now, outcome.do)
-
-    # -- heartbeat
-
-    def heartbeat(
-        self,
-        queue: str,
-        holder: str,
-        ttl_seconds: int,
-        sleep_seconds: int,
-        deliveries: list[tuple[int, int]],
-    ) -> dict[str, Any]:
-        alive = self.renew(queue, holder, ttl_seconds)
-        heard: dict[str, list[int]] = {"extended": [], "lost": [], "gone": []}
-        for number, read_ct in deliveries:
-            message = self.queues[queue].find(number)
-            if message is None:
-                heard["gone"].append(number)
-            elif message.read_ct != read_ct or message.is_over:
-                heard["lost"].append(number)
-            else:
-                self.extend(queue, message, sleep_seconds)
-                heard["extended"].append(number)
-        return {"slot_alive": alive, **{word: sorted(numbers) for word, numbers in heard.items()}}
-
-    def extend(self, queue: str, message: Message, sleep_seconds: int) -> None:
-        message.vt = self.now + seconds(sleep_seconds)
-        circuit = self.circuits.get(message.org)
-        if circuit is not None and circuit.is_probe((queue, message.number, message.read_ct)):
-            circuit.probe_until = message.vt
-        suspect = message.read_ct - message.closed_count > 1
-        if suspect and message.begun_read_ct != message.read_ct:
-            message.begun_read_ct = message.read_ct
-            message.begun_count += 1
 
     # -- all that an onlooker may see
 

@@ -24,6 +24,10 @@ def mutant(name: str, red: str, old: str, new: str) -> Mutant:
     return Mutant(name, red, (Edit("model", old, new),))
 
 
+def of_delivery(name: str, red: str, old: str, new: str) -> Mutant:
+    return Mutant(name, red, (Edit("deliveries", old, new),))
+
+
 MODEL_MUTANTS = (
     mutant("pin ignored", "a pinned claim serves the pinned org or nothing",
         "waiting &= {pin}", "pass"),
@@ -79,16 +83,17 @@ MODEL_MUTANTS = (
     mutant("lapsed slot revived by a renewal", "a lapsed slot is not revived by a renewal",
         "        slot = self.own(holder)\n",
         "        slot = next((s for s in self.slots if s.holder == holder), None)\n"),
-    mutant("fencing ignored", FENCED, "if message.read_ct != outcome.read_ct:", "if False:"),
-    mutant("idempotence dropped", "a delivery settled again is not counted again",
+    of_delivery("fencing ignored", FENCED, "if message.read_ct != outcome.read_ct:", "if False:"),
+    of_delivery("idempotence dropped", "a delivery settled again is not counted again",
         "        if message.is_over:\n", "        if False:\n"),
-    mutant("give-back counts", UNCOUNTED, 'counts=outcome.do == "retry"',
+    of_delivery("give-back counts", UNCOUNTED, 'counts=outcome.do == "retry"',
         'counts=outcome.do != "snooze"'),
-    mutant("policy ignored", LEFT, 'if queue.on_success == "archive":', "if True:"),
+    of_delivery("policy ignored", LEFT, 'if queue.on_success == "archive":', "if True:"),
     mutant("key ignored", KEYS, "if key and m.key == key", "if False"),
-    mutant("heartbeat extends what is over", "a late heartbeat does not hide what was given back",
+    of_delivery("heartbeat extends what is over",
+        "a late heartbeat does not hide what was given back",
         "message.read_ct != read_ct or message.is_over", "message.read_ct != read_ct"),
-    mutant("a beginning counted twice", "a handler that began and never ended is a crash",
+    of_delivery("a beginning counted twice", "a handler that began and never ended is a crash",
         "if suspect and message.begun_read_ct != message.read_ct:", "if suspect:"),
     mutant("full caps win over no_demand", "with nothing visible no_demand wins over full caps",
         "        if not waiting:\n",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from fairlease.local.postgres import LocalPostgres
 
 from .harness import (
+    ORIGINAL,
     Verdict,
     clone,
     judge_model,
@@ -50,19 +51,26 @@ def main(arguments: Sequence[str]) -> int:
         return run(server, in_sql, in_model)
 
 
-def run(server: LocalPostgres, in_sql: Sequence[Mutant], in_model: Sequence[Mutant]) -> int:
-    refused = refusals(server, in_sql) + model_refusals(in_model)
+def run(
+    server: LocalPostgres,
+    in_sql: Sequence[Mutant],
+    in_model: Sequence[Mutant],
+    template: str = ORIGINAL,
+) -> int:
+    refused = refusals(server, in_sql, template) + model_refusals(in_model)
     if refused:
         print("refused, nothing was run:", *refused, sep="\n  ")
         return REFUSED
-    with clone(server) as connection:
+    with clone(server, template) as connection:
         red = red_scenarios(connection)
     if red:
         print("red without any mutation:", *sorted(red), sep="\n  ")
         return UNSOUND
     survivors = [
-        *judge_all(partial(judge_sql, server), in_sql, functions_of),
-        *judge_all(partial(judge_model, server), in_model, lambda _: "the model"),
+        *judge_all(partial(judge_sql, server, template=template), in_sql, functions_of),
+        *judge_all(
+            partial(judge_model, server, template=template), in_model, lambda _: "the model"
+        ),
     ]
     planted = len(in_sql) + len(in_model)
     print(

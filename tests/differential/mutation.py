@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .model import Model
+
 if TYPE_CHECKING:
     import psycopg
 
@@ -85,16 +87,17 @@ def definitions_in_chain(name: str) -> int:
     return sum(len(pattern.findall(path.read_text(encoding="utf-8"))) for path in files)
 
 
-def mutated_model(mutant: Mutant) -> dict[str, Any]:
-    """The names of a module of the model with one fault. Raises NotPlanted."""
-    folder = Path(__file__).parent
+def mutated_model(mutant: Mutant) -> type[Model]:
+    """The model with one of its two halves changed. Raises NotPlanted."""
     modules = {edit.where for edit in mutant.edits}
     if len(modules) != 1:
         raise NotPlanted(f"{mutant.name}: edits {len(modules)} modules, not one")
     module = modules.pop()
-    source = (folder / f"{module}.py").read_text(encoding="utf-8")
+    source = Path(__file__).with_name(f"{module}.py").read_text(encoding="utf-8")
     for edit in mutant.edits:
         source = changed(edit, source)
     names: dict[str, Any] = {"__name__": f"{__package__}.{module}", "__package__": __package__}
     exec(compile(source, f"mutant of {module}.py", "exec"), names)  # noqa: S102
-    return names
+    if module == "model":
+        return names["Model"]  # type: ignore[no-any-return]
+    return type("Mutated", (names["Deliveries"], Model), {"renew": Model.renew})

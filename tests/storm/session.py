@@ -30,6 +30,23 @@ DEATH = (psycopg.OperationalError, psycopg.InterfaceError)
 
 
 @dataclass
+class Attic:
+    """Deliveries that somebody settled, settles now, or has died with; anybody repeats them."""
+
+    kept: dict[str, list[tuple[int, int]]] = field(
+        default_factory=lambda: {queue: [] for queue in QUEUES}
+    )
+
+    def put(self, queue: str, deliveries: list[tuple[int, int]]) -> None:
+        self.kept[queue] += deliveries
+        del self.kept[queue][:-30]
+
+    def some(self, queue: str, dice: random.Random) -> list[tuple[int, int]]:
+        kept = list({number: (number, ct) for number, ct in self.kept[queue]}.values())
+        return dice.sample(kept, min(len(kept), dice.randint(1, 8)))
+
+
+@dataclass
 class Session:
     """Its holder's name is never used again after a death."""
 
@@ -38,11 +55,11 @@ class Session:
     dice: random.Random
     tally: Tally
     stop: asyncio.Event
+    attic: Attic
     lives: int = 0
     queue: str = QUEUES[0]
     org: str | None = None
     deliveries: list[tuple[int, int]] = field(default_factory=list)
-    old: list[tuple[str, int, int]] = field(default_factory=list)
 
     @property
     def holder(self) -> str:
@@ -59,8 +76,7 @@ class Session:
 
     def be_born(self) -> None:
         self.lives += 1
-        self.old += [(self.queue, *delivery) for delivery in self.deliveries]
-        del self.old[:-20]
+        self.attic.put(self.queue, self.deliveries)
         self.queue, self.org, self.deliveries = self.dice.choice(QUEUES), None, []
 
     async def act_until_death(self, connection: psycopg.AsyncConnection[Any]) -> None:
@@ -86,7 +102,7 @@ class Session:
             self.heartbeat: 10,
             self.wander: 8,
             self.release: 6,
-            self.settle_old: 6,
+            self.settle_old: 12,
             self.vanish: 4,
             self.doze: 3,
             self.die_in_a_transaction: 2,
@@ -149,15 +165,14 @@ class Session:
 
     async def settle(self, connection: psycopg.AsyncConnection[Any]) -> None:
         picked = self.picked()
-        self.old += [(self.queue, *delivery) for delivery in picked]
+        self.attic.put(self.queue, picked)
         pin = self.org if self.dice.random() < 0.8 else None
         await self.call_settle(connection, self.queue, picked, self.dice.choice((0, 1, 5)), pin)
 
     async def settle_old(self, connection: psycopg.AsyncConnection[Any]) -> None:
-        """What somebody settled before, or another delivery has overtaken."""
-        if self.old:
-            queue, *delivery = self.dice.choice(self.old)
-            await self.call_settle(connection, queue, [(delivery[0], delivery[1])], 0, None)
+        """What is settled already, at this moment by another, or overtaken by a later delivery."""
+        queue = self.dice.choice(QUEUES)
+        await self.call_settle(connection, queue, self.attic.some(queue, self.dice), 0, None)
 
     async def call_settle(
         self,

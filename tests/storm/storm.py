@@ -10,7 +10,7 @@ import psycopg
 from psycopg.types.json import Jsonb
 
 from .scene import QUEUES, set_up
-from .session import Session
+from .session import Attic, Session
 from .surroundings import Surroundings
 from .tally import Tally
 
@@ -39,12 +39,12 @@ async def storm(
 
 
 async def rage(url: str, seconds: float, dice: random.Random) -> Tally:
-    tally, stop = Tally(seconds), asyncio.Event()
+    tally, stop, attic = Tally(seconds), asyncio.Event(), Attic()
     around = Surroundings(url, random.Random(dice.random()), tally, stop)
     async with asyncio.TaskGroup() as group:
         for number in range(SESSIONS):
             own_dice = random.Random(dice.random())
-            group.create_task(Session(url, number, own_dice, tally, stop).live())
+            group.create_task(Session(url, number, own_dice, tally, stop, attic).live())
         for go_on in (around.send, around.kill, around.watch_slots, around.watch_accounts):
             group.create_task(go_on())
         await asyncio.sleep(seconds)
