@@ -47,9 +47,8 @@ rules: $(READY)
 	@$(BIN)/python -u -m tests.drain.rules $(ARGS)
 
 # Random fleets in virtual time; a failure prints its seed and is shrunk.
-SECONDS ?= 60
 scenarios: $(READY)
-	@$(BIN)/python -m tests.drain.scenarios --seconds $(SECONDS) --shrink $(ARGS)
+	@$(BIN)/python -m tests.drain.scenarios --seconds $(or $(SECONDS),60) --shrink $(ARGS)
 
 bench: bench-claim
 
