@@ -164,6 +164,24 @@ class Heartbeat:
 
 
 @dataclass(frozen=True, slots=True)
+class QueueStats:
+    """One queue at one moment. Counts end at 100,000; the age is of the longest due, in seconds.
+
+    `circuits_open` are those that hold messages of this queue back; `dead_letters_new` came in the
+    last 15 minutes.
+    """
+
+    queue: str
+    ready: int = 0
+    running: int = 0
+    delayed: int = 0
+    oldest_age_seconds: float = 0.0
+    dead_letters: int = 0
+    dead_letters_new: int = 0
+    circuits_open: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class NewMessage:
     """A message to send. `key` is unique while its message is live."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from fairlease.model import (
         ClaimAnswer,
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         Heartbeat,
         NewMessage,
         Outcome,
+        QueueStats,
         Sent,
     )
 
@@ -83,3 +84,26 @@ class Rpc(Protocol):
         ...
 
     async def aclose(self) -> None: ...
+
+
+class Upkeep(Protocol):
+    """What monitors and maintenance need: numbers, and what a queue's own policy removes."""
+
+    async def queue_stats(self, *, timeout_seconds: float) -> tuple[QueueStats, ...]:
+        """Every attached queue. Repeatable."""
+        ...
+
+    async def maintain_queues(
+        self, step_limit: int, *, timeout_seconds: float
+    ) -> Mapping[str, int]:
+        """One bounded round: rows removed by step, as `jobs: archive`. Repeatable.
+
+        Where a step removed `step_limit` there is more to do.
+        """
+        ...
+
+    async def aclose(self) -> None: ...
+
+
+class Database(Rpc, Upkeep, Protocol):
+    """A connection that can do both."""

@@ -24,6 +24,7 @@ from fairlease.model import (
     Limit,
     Message,
     Outcome,
+    QueueStats,
     RetryLater,
     Sent,
     Settled,
@@ -218,6 +219,39 @@ def boolean_of(function: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise unreadable(function, value)
     return value
+
+
+def stats_of(value: Any) -> tuple[QueueStats, ...]:
+    """A newer database may say more, an older one less."""
+    with _readable("queue_stats", value):
+        if not isinstance(value, list):
+            raise TypeError
+        return tuple(
+            QueueStats(
+                queue=str(item["queue"]),
+                ready=int(item["ready"]),
+                running=int(item["running"]),
+                delayed=int(item["delayed"]),
+                oldest_age_seconds=float(item["oldest_age_seconds"]),
+                dead_letters=int(item["dead_letters"]),
+                dead_letters_new=int(item.get("dead_letters_new") or 0),
+                circuits_open=int(item.get("circuits_open") or 0),
+            )
+            for item in value
+        )
+
+
+def removed_of(value: Any) -> dict[str, int]:
+    """Steps by name; those of a queue stand under `queue:<name>`."""
+    with _readable("maintain_queues", value):
+        removed: dict[str, int] = {}
+        for step, count in value.items():
+            if isinstance(count, dict):
+                queue = step.removeprefix("queue:")
+                removed |= {f"{queue}: {part}": int(n) for part, n in count.items()}
+            else:
+                removed[step] = int(count)
+        return removed
 
 
 @contextlib.contextmanager

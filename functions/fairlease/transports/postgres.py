@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Heartbeat,
         NewMessage,
         Outcome,
+        QueueStats,
         Sent,
     )
 
@@ -35,7 +36,7 @@ CONNECT_SECONDS = 5
 
 
 class PostgresRpc:
-    """`fairlease.rpc.Rpc` over a pool; `url` is a libpq connection string."""
+    """`fairlease.rpc.Database` over a pool; `url` is a libpq connection string."""
 
     def __init__(self, url: str, *, connections: int = 4) -> None:
         self._url = url
@@ -130,6 +131,15 @@ class PostgresRpc:
     async def archive(self, queue: str, msg_id: int, *, timeout_seconds: float) -> bool:
         arguments = {"queue_name": queue, "message_id": msg_id}
         return codec.boolean_of("archive", await self._value("archive", arguments, timeout_seconds))
+
+    async def queue_stats(self, *, timeout_seconds: float) -> tuple[QueueStats, ...]:
+        return codec.stats_of(await self._value("queue_stats", {}, timeout_seconds))
+
+    async def maintain_queues(
+        self, step_limit: int, *, timeout_seconds: float
+    ) -> Mapping[str, int]:
+        arguments = {"step_limit": step_limit}
+        return codec.removed_of(await self._value("maintain_queues", arguments, timeout_seconds))
 
     async def aclose(self) -> None:
         self._retire()

@@ -16,7 +16,7 @@ from fairlease.transports import codec
 from fairlease.transports.deadline import within
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from fairlease.model import (
         ClaimAnswer,
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Heartbeat,
         NewMessage,
         Outcome,
+        QueueStats,
         Sent,
     )
 
@@ -56,7 +57,7 @@ class _Client:
 
 
 class PostgrestRpc:
-    """`fairlease.rpc.Rpc` over HTTP; `key` is a service_role JWT or an `sb_secret_` key."""
+    """`fairlease.rpc.Database` over HTTP; `key` is a service_role JWT or an `sb_secret_` key."""
 
     def __init__(self, url: str, key: str, *, connections: int = 10) -> None:
         self._url = url
@@ -152,6 +153,15 @@ class PostgrestRpc:
     async def archive(self, queue: str, msg_id: int, *, timeout_seconds: float) -> bool:
         arguments = {"queue_name": queue, "message_id": msg_id}
         return codec.boolean_of("archive", await self._call("archive", arguments, timeout_seconds))
+
+    async def queue_stats(self, *, timeout_seconds: float) -> tuple[QueueStats, ...]:
+        return codec.stats_of(await self._call("queue_stats", {}, timeout_seconds))
+
+    async def maintain_queues(
+        self, step_limit: int, *, timeout_seconds: float
+    ) -> Mapping[str, int]:
+        arguments = {"step_limit": step_limit}
+        return codec.removed_of(await self._call("maintain_queues", arguments, timeout_seconds))
 
     async def aclose(self) -> None:
         """Calls that are still out fail."""
