@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fairlease.messages.registry import Handler
-    from fairlease.rpc import Rpc
+    from fairlease.rpc import Database, Rpc, Upkeep
     from fairlease.settings import Knobs
 
 # The database counts leases in whole seconds, and a loaded laptop must not lose one to a hiccup.
@@ -48,9 +48,10 @@ class App:
         self._time_scale = _time_scale(environ)
         self._observe = fan_out(observers)
         self._rpc: Rpc | None = None
+        self._upkeep: Upkeep | None = None
         self.connect()  # a missing key is said at start, not at the first poke
 
-    def connect(self) -> Rpc:
+    def connect(self) -> Database:
         """A new client; it connects at its first call. Whoever asked for it closes it."""
         if self._transport is Transport.DIRECT:
             return _direct(self._required.database_url().get_secret_value())
@@ -59,6 +60,12 @@ class App:
 
         connection = self._required.supabase()
         return PostgrestRpc(connection.url, connection.key.get_secret_value())
+
+    def upkeep(self) -> Upkeep:
+        """For monitors and maintenance: a connection of its own, so that no claim waits for it."""
+        if self._upkeep is None:
+            self._upkeep = self.connect()
+        return self._upkeep
 
     def settings(self, function_knobs: Mapping[str, object] | None = None) -> Settings:
         return load_settings(self._environ, function_knobs)
@@ -105,6 +112,9 @@ class App:
         if self._rpc is not None:
             await self._rpc.aclose()
             self._rpc = None
+        if self._upkeep is not None:
+            await self._upkeep.aclose()
+            self._upkeep = None
 
 
 def scaled(knobs: Knobs, scale: float) -> Knobs:
@@ -146,7 +156,7 @@ def _end_process(reason: str) -> None:
     os._exit(GIVEN_UP_EXIT_CODE)
 
 
-def _direct(url: str) -> Rpc:
+def _direct(url: str) -> Database:
     try:
         from fairlease.transports.postgres import PostgresRpc  # noqa: PLC0415
     except ImportError as error:

@@ -5,6 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fairlease.model import QueueStats
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,7 @@ class RunFailed(Event):
     """A fault of the engine itself; what is in flight ends and is settled, then the run raises."""
 
     error: str
+    raised: BaseException | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +110,29 @@ class TopUpSkipped(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class HandlerStarted(Event):
+    """Said in the handler's own task, as its end is: what is set around it ends with it.
+
+    `queued_seconds` is the time since the message was sent, None for a delivery that is not its
+    first. `headers` are the message's.
+    """
+
+    queue: str
+    org: str
+    method: str
+    msg_id: int
+    attempt: int
+    queued_seconds: float | None
+    headers: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class HandlerEnded(Event):
-    """A handler ended; `outcome` is the name of its case, `seconds` its running time."""
+    """A handler ended; `outcome` is the name of its case, `seconds` its running time.
+
+    Also said of a delivery that no handler was started for; its `method` may be empty. `crashes`
+    are the earlier deliveries that began and never ended.
+    """
 
     queue: str
     org: str
@@ -114,6 +142,7 @@ class HandlerEnded(Event):
     outcome: str
     seconds: float
     error: BaseException | None = None
+    crashes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +230,61 @@ class LoopBlocked(Event):
     seconds: float
     stack: str
     task: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PokeAnswered(Event):
+    """A poke was accepted, or its function was running already: `started` False.
+
+    `schedule` has five cron fields or is a macro such as @hourly, in UTC.
+    """
+
+    function: str
+    schedule: str
+    started: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionStarted(Event):
+    """A run of a function, drain or task, begins in the task that says so."""
+
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionEnded(Event):
+    """The run is over; `error` is what it raised."""
+
+    function: str
+    seconds: float
+    error: BaseException | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueMeasured(Event):
+    """What a monitor saw of one queue."""
+
+    stats: QueueStats
+
+
+@dataclass(frozen=True, slots=True)
+class QueueAlarm(Event):
+    """A queue is beyond a limit: `measure` names the number, in the unit of its name."""
+
+    queue: str
+    measure: str
+    value: float
+    limit: float
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueuesMaintained(Event):
+    """Rows that upkeep removed, by step; `finished` False: there is more to remove."""
+
+    removed: Mapping[str, int]
+    rounds: int
+    finished: bool
 
 
 Observer = Callable[[Event], None]

@@ -171,9 +171,9 @@ would correct the knobs by itself and say so; here somebody is looking.
 {{- $digits := include "fairlease.integer" (dict "value" $given) -}}
 {{- $limit := include "fairlease.mebibytes" (((.Values.resources | default dict).limits | default dict).memory | default "") -}}
 {{- if and $digits $limit (ne $digits "!") -}}
-{{- $needed := add (mul ($digits | int64) 2) 64 -}}
+{{- $needed := add (mul ($digits | int64) 2) 96 -}}
 {{- if gt $needed ($limit | int64) }}
-- resources.limits.memory={{ .Values.resources.limits.memory }} is below {{ $needed }}Mi = 2 * {{ $digits }} + 64: an isolate and its successor run side by side, each up to worker.maxRssMb={{ $digits }}, beside their parent: raise the limit to {{ $needed }}Mi, or lower worker.maxRssMb to {{ div (sub ($limit | int64) 64) 2 }}
+- resources.limits.memory={{ .Values.resources.limits.memory }} is below {{ $needed }}Mi = 2 * {{ $digits }} + 96: an isolate and its successor run side by side, each up to worker.maxRssMb={{ $digits }}, beside their parent (up to 96): raise the limit to {{ $needed }}Mi, or lower worker.maxRssMb to {{ div (sub ($limit | int64) 96) 2 }}
 {{- end }}
 {{- end -}}
 {{- end -}}

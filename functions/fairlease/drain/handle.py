@@ -11,9 +11,14 @@ from typing import TYPE_CHECKING
 
 from fairlease.drain.threads import HandlerThreads
 from fairlease.errors import FunctionMissing, RpcError
-from fairlease.events import CancellationSwallowed, HandlerCancelled, HandlerEnded
+from fairlease.events import (
+    CancellationSwallowed,
+    HandlerCancelled,
+    HandlerEnded,
+    HandlerStarted,
+)
 from fairlease.messages.context import Context
-from fairlease.messages.envelope import Envelope, open_envelope
+from fairlease.messages.envelope import Envelope, method_of, open_envelope
 from fairlease.messages.retry import judge
 from fairlease.messages.sending import send
 from fairlease.messages.verdicts import Dead, Verdict
@@ -60,7 +65,8 @@ class Handling:
         crashes = flight.message.crashes
         if crashes > self.setup.knobs.max_crashes:
             reason = f"crashed: {crashes} deliveries began and never ended"
-            self._end(flight, DeadLetter(flight.message.delivery, reason=reason), "", 0.0)
+            method = method_of(flight.message.body, self.setup.handlers)
+            self._end(flight, DeadLetter(flight.message.delivery, reason=reason), method, 0.0)
             return
         try:
             envelope = open_envelope(flight.message.body, self.setup.handlers)
@@ -100,6 +106,7 @@ class Handling:
         if deadline < math.inf:
             loop = asyncio.get_running_loop()
             timer = loop.call_later(max(0.0, deadline - started), self.cancel, flight, why)
+        self._say_started(flight, handler.method)
         raised: BaseException | None = None
         try:
             if handler.is_async:
@@ -119,6 +126,25 @@ class Handling:
             )
         outcome = self._outcome(flight, handler, raised, round(seconds * 1000))
         self._end(flight, outcome, handler.method, seconds, raised)
+
+    def _say_started(self, flight: Flight, method: str) -> None:
+        message = flight.message
+        queued = None
+        sent_at = message.enqueued_at
+        if message.read_ct == 1 and sent_at is not None and sent_at.tzinfo is not None:
+            queued = (self.setup.clock.now() - sent_at).total_seconds()
+        self.setup.observe(
+            HandlerStarted(
+                self.setup.run_id,
+                flight.queue,
+                flight.org,
+                method,
+                message.msg_id,
+                message.attempt,
+                queued,
+                message.headers or {},
+            )
+        )
 
     async def _begin_is_recorded(self, flight: Flight) -> bool:
         """An earlier delivery never ended; if this one kills its isolate too, it must count."""
@@ -222,6 +248,7 @@ class Handling:
                 type(outcome).__name__,
                 seconds,
                 raised,
+                flight.message.crashes,
             )
         )
 

@@ -221,7 +221,7 @@ class Drain:
         try:
             return await driver(self, self.n) if await self._learn_mode() else "unreachable"
         except Exception as error:
-            self.setup.observe(RunFailed(self.setup.run_id, type(error).__name__))
+            self.setup.observe(RunFailed(self.setup.run_id, type(error).__name__, error))
             self.stop_because("failed")
             self.in_flight.reopen()
             await run_out(self)

@@ -10,18 +10,21 @@ from typing import TYPE_CHECKING, Any
 from fairlease.app import App
 from fairlease.clock import SystemClock
 from fairlease.errors import ConfigurationError
+from fairlease.events import fan_out
 from fairlease.host.manifest import Kind
 from fairlease.host.readiness import DatabaseCheck, Readiness
 from fairlease.host.tasks import TaskContext, TaskRun
 from fairlease.settings import Required
+from fairlease.telemetry.logs import log_event
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from fairlease.drain.run import Drain
+    from fairlease.events import Observer
     from fairlease.host.functions import FunctionFolder
     from fairlease.host.runs import Run
-    from fairlease.rpc import Rpc
+    from fairlease.rpc import Rpc, Upkeep
 
 
 log = logging.getLogger("fairlease.host")
@@ -50,11 +53,17 @@ class DrainRun:
 class Engine:
     """Makes the runs of this isolate. Code and settings are read here, once."""
 
-    def __init__(self, environ: Mapping[str, str], functions: Mapping[str, FunctionFolder]) -> None:
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        functions: Mapping[str, FunctionFolder],
+        observers: Sequence[Observer] = (log_event,),
+    ) -> None:
         """Raises `ConfigurationError` for a function or a connection that cannot work."""
         self._environ = environ
+        self.observe = fan_out(observers)
         drains = [f for f in functions.values() if f.kind is Kind.DRAIN]
-        self._app = App(environ) if drains or _has_database(environ) else None
+        self._app = App(environ, observers=observers) if drains or _has_database(environ) else None
         workers = {f.name: f.load_worker() for f in drains}
         self._handlers = {name: worker.handlers for name, worker in workers.items()}
         self._closers = [close for worker in workers.values() for close in worker.closers]
@@ -65,11 +74,22 @@ class Engine:
     def new_run(self, folder: FunctionFolder) -> Run:
         if folder.kind is Kind.TASK:
             settings = folder.settings(self._environ)
-            context = TaskContext(folder.name, uuid.uuid4().hex[:12], SystemClock(), settings)
+            context = TaskContext(
+                folder.name,
+                uuid.uuid4().hex[:12],
+                SystemClock(),
+                settings,
+                database=self.upkeep(),
+                observe=self.observe,
+            )
             return TaskRun(self._tasks[folder.name], context)
         assert self._app is not None  # noqa: S101 - there is a drain
         handlers, knobs = self._handlers[folder.name], folder.manifest.knobs
         return DrainRun(self._app.drain(folder.name, folder.queues, handlers, knobs))
+
+    def upkeep(self) -> Upkeep | None:
+        """None where no database is configured."""
+        return None if self._app is None else self._app.upkeep()
 
     async def readiness(self) -> Readiness:
         if self._app is None or not self._queues:

@@ -9,18 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fairlease.clock import Clock
+    from fairlease.events import Observer
     from fairlease.host.functions import TaskFunction
+    from fairlease.rpc import Upkeep
     from fairlease.settings import Settings
 
 
 @dataclass(slots=True)
 class TaskContext:
-    """What `run(ctx)` is given. A task that loops looks at `stopping`, or waits for it."""
+    """What `run(ctx)` is given. A task that loops looks at `stopping`, or waits for it.
+
+    `database` is None where the host has none; `observe` takes events and never raises.
+    """
 
     name: str
     run_id: str
     clock: Clock
     settings: Settings
+    database: Upkeep | None = None
+    observe: Observer = field(default=lambda _event: None)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     log: logging.LoggerAdapter[logging.Logger] = field(init=False)
 

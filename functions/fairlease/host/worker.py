@@ -79,7 +79,7 @@ def load(folders: Sequence[Path]) -> Starlette:
     settings = load_settings(environ)
     lifetime, issues = lifetime_of(settings.knobs, environ)
     engine = Engine(environ, functions)
-    runs = Runs(engine.new_run)
+    runs = Runs(engine.new_run, engine.observe)
     isolate = Isolate(engine, runs, lifetime, SystemClock())
     surface = Surface(
         functions=functions,

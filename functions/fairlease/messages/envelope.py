@@ -48,6 +48,12 @@ def open_envelope(body: Any, handlers: Mapping[str, Handler]) -> Envelope:
     return Envelope(handler, arguments, key if isinstance(key, str) else None)
 
 
+def method_of(body: Any, handlers: Mapping[str, Handler]) -> str:
+    """The method of a message that is not opened; empty where this worker has none of the name."""
+    method = body.get("method") if isinstance(body, dict) else None
+    return method if isinstance(method, str) and method in handlers else ""
+
+
 def _explain(error: ValidationError) -> str:
     found = error.errors(include_url=False, include_input=False, include_context=False)
     shown = [

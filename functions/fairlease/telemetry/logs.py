@@ -16,22 +16,27 @@ from fairlease.events import (
     ClaimFailed,
     Degraded,
     DeliveryLost,
-    HandlerEnded,
+    Event,
+    FunctionEnded,
+    FunctionStarted,
+    HandlerStarted,
     HeartbeatFailed,
     LeaseLost,
     LoopBlocked,
     PinViolated,
+    PokeAnswered,
+    QueueAlarm,
     QueueRefused,
     ReleaseFailed,
     RunFailed,
     SettleAnswered,
     SettleFailed,
 )
+from fairlease.model import QueueStats
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fairlease.events import Event
 
 LOGGER = logging.getLogger("fairlease")
 
@@ -43,28 +48,73 @@ WARNINGS = (
     HeartbeatFailed,
     LeaseLost,
     LoopBlocked,
+    QueueAlarm,
     ReleaseFailed,
     SettleFailed,
 )
 ERRORS = (PinViolated, QueueRefused, RunFailed)
-# Many per message: for a person who is looking for something.
-DETAILS = (ClaimAnswered, SettleAnswered)
+# Many, or said by the host in a line of its own: for a person who is looking for something.
+DETAILS = (
+    ClaimAnswered,
+    FunctionEnded,
+    FunctionStarted,
+    HandlerStarted,
+    PokeAnswered,
+    SettleAnswered,
+)
+
+_SHOWN_WHERE_SET = frozenset({"error", "raised"})
+_NEVER_SHOWN = frozenset({"headers"})
 
 # What `logging` puts on every record; the rest was passed as `extra`.
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Kind:
+    """What is the same for all events of a class."""
+
+    level: int
+    name: str
+    fields: tuple[str, ...]
+
+
+_kinds: dict[type[Event], _Kind] = {}
+
+
 def log_event(event: Event) -> None:
     """An observer: the event's name is the message, its fields are the line's fields."""
-    fields = {
-        field.name: getattr(event, field.name)
-        for field in dataclasses.fields(event)
-        if field.name != "error" or not isinstance(event, HandlerEnded)
-    }
-    if isinstance(event, HandlerEnded) and event.error is not None:
-        # The type alone: a message may quote the payload; the dead letter keeps the traceback.
-        fields["error"] = type(event.error).__name__
-    LOGGER.log(_level(event), _name(event), extra={"fields": fields})
+    kind = kind_of(event)
+    if LOGGER.isEnabledFor(kind.level):
+        LOGGER.log(kind.level, kind.name, extra={"fields": fields_of(event)})
+
+
+def fields_of(event: Event) -> dict[str, Any]:
+    """What may be shown of an event: of an exception its type, of headers nothing.
+
+    An exception's message may quote the payload; the dead letter keeps it, with the traceback.
+    """
+    fields: dict[str, Any] = {}
+    for name in kind_of(event).fields:
+        value = getattr(event, name)
+        if isinstance(value, QueueStats):
+            fields |= dataclasses.asdict(value)
+        elif isinstance(value, BaseException):
+            fields[name] = type(value).__name__
+        elif value is not None or name not in _SHOWN_WHERE_SET:
+            fields[name] = value
+    return fields
+
+
+def kind_of(event: Event) -> _Kind:
+    kind = _kinds.get(type(event))
+    if kind is None:
+        kind = _kinds[type(event)] = _Kind(
+            _level(event),
+            re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(event).__name__).lower(),
+            tuple(f.name for f in dataclasses.fields(event) if f.name not in _NEVER_SHOWN),
+        )
+    return kind
 
 
 def configure_logs(*, as_json: bool, stream: TextIO | None = None) -> None:
@@ -84,10 +134,6 @@ def _level(event: Event) -> int:
     if isinstance(event, WARNINGS):
         return logging.WARNING
     return logging.DEBUG if isinstance(event, DETAILS) else logging.INFO
-
-
-def _name(event: Event) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(event).__name__).lower()
 
 
 def _fields(record: logging.LogRecord) -> Mapping[str, Any]:
