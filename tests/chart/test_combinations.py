@@ -87,11 +87,11 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         ["terminationGracePeriodSeconds=false is no whole number", "give 160 or more"],
     ),
     "memory": (
-        {"worker": {"maxRssMb": 481}},
+        {"worker": {"maxRssMb": 465}},
         [
-            "resources.limits.memory=1Gi is below 1026Mi = 2 * 481 + 64",
-            "worker.maxRssMb=481",
-            "lower worker.maxRssMb to 480",
+            "resources.limits.memory=1Gi is below 1026Mi = 2 * 465 + 96",
+            "worker.maxRssMb=465",
+            "lower worker.maxRssMb to 464",
         ],
     ),
     "memory of no number": (
@@ -141,7 +141,7 @@ ACCEPTED: list[dict[str, Any]] = [
     {"terminationGracePeriodSeconds": 160},
     {"terminationGracePeriodSeconds": "160"},
     {"terminationGracePeriodSeconds": 210, "worker": {"gracefulExitTimeoutSeconds": 200}},
-    {"worker": {"maxRssMb": 480}},
+    {"worker": {"maxRssMb": 464}},
     {"worker": {"maxRssMb": 4000}, "resources": {"limits": {"memory": "8Gi"}}},
     {"cron": {"functions": [{"name": "monitor", "schedule": "@hourly"}]}},
 ]
