@@ -226,6 +226,14 @@ ASKING = (
     ),
     _in_drain(
         "D21",
+        f"{_ROTATION}d21_what_is_locked_is_asked_for_again_soon_and_ever_less_often",
+        "rotate.py",
+        "after_ms = 0 if answer.cause == LOCKED else answer.retry_after_ms",
+        "after_ms = answer.retry_after_ms",
+        "a lock of a moment costs an idle pause",
+    ),
+    _in_drain(
+        "D21",
         f"{_ROTATION}d21_the_servers_retry_after_shortens_the_pause",
         "rotate.py",
         "if drain.retry_after_seconds is not None:",

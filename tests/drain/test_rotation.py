@@ -112,6 +112,20 @@ async def test_d21_a_locked_row_does_not_speak_for_the_fleet() -> None:
 
 
 @virtual
+async def test_d21_what_is_locked_is_asked_for_again_soon_and_ever_less_often() -> None:
+    rig = Rig(knobs={"idle_budget_seconds": 50})
+    locked = ClaimAnswer(ClaimStatus.NO_CAPACITY, cause="locked")
+    rig.database.scripted.extend([locked] * 5)
+    rig.send("a")
+
+    await rig.run()
+
+    claimed_at = [at for at, call in rig.sent_at if call.function == "settle_and_claim"][:6]
+    gaps = [later - earlier for earlier, later in itertools.pairwise(claimed_at)]
+    assert gaps == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.6], rel=0.6)
+
+
+@virtual
 async def test_d21_probing_asks_the_same_queue_again_at_once_until_the_org_is_found() -> None:
     rig = Rig(queues=("first", "second"))
     for k in range(300):

@@ -102,9 +102,11 @@ async def _claim_round(drain: Drain, queue: str, ended: list[Flight]) -> ClaimAn
 
 
 def _note_retry_after(drain: Drain, answer: ClaimAnswer) -> None:
-    if answer.retry_after_ms is not None:
+    """There is work behind a lock, and locks are held for moments."""
+    after_ms = 0 if answer.cause == LOCKED else answer.retry_after_ms
+    if after_ms is not None:
         known = drain.retry_after_seconds
-        seconds = answer.retry_after_ms / 1000
+        seconds = after_ms / 1000
         drain.retry_after_seconds = seconds if known is None else min(known, seconds)
 
 
@@ -118,6 +120,12 @@ async def _idle(drain: Drain, until: float, asked: int) -> bool:
         return False
     pause = drain.delay.after_empty()
     if drain.retry_after_seconds is not None:
-        pause = min(pause, max(drain.retry_after_seconds, drain.setup.knobs.poll_busy_ms / 1000))
+        pause = min(pause, max(drain.retry_after_seconds, _soonest(drain, asked)))
     await drain.pause(min(pause, left))
     return drain.must_end() is None and (pause < left or asked == 0)
+
+
+def _soonest(drain: Drain, asked: int) -> float:
+    """The busy interval, doubled with each probe in vain and spread, so that a crowd disperses."""
+    busy_seconds = drain.setup.knobs.poll_busy_ms / 1000
+    return busy_seconds * 2.0 ** min(asked, 10) * drain.setup.dice.uniform(0.75, 1.25)
