@@ -35,9 +35,13 @@ $$;
 -- Tests replace this function, which only its owner can, and so move time for every session.
 create or replace function fairlease.now_()
 returns timestamptz
-language sql volatile parallel safe
+language plpgsql volatile parallel safe
 set search_path = ''
-as $$ select pg_catalog.clock_timestamp() $$;
+as $$
+begin
+  return clock_timestamp();
+end;
+$$;
 
 -- To be run by every migration that creates such a function: it may be called as soon as it exists.
 create or replace function fairlease.let_workers_call(p_names text[])

@@ -45,13 +45,15 @@ $$;
 -- An org that somebody names, as the rows of that org say it.
 create or replace function fairlease.fold_org(p_org text)
 returns text
-language sql immutable parallel safe strict
+language plpgsql immutable parallel safe strict
 set search_path = ''
 as $$
-  select case
+begin
+  return case
     when p_org = '' then ''
     else fairlease.org_of(null, jsonb_build_object('x-org', p_org))
-  end
+  end;
+end;
 $$;
 
 -- Senders of any role maintain the index. The schema stays closed: nobody can name the function.

@@ -48,8 +48,10 @@ create table if not exists fairlease.lease_log (
 );
 create index if not exists lease_log_ended_idx on fairlease.lease_log (ended_at);
 
+-- True if there was a lease to log. (Boolean, so that a caller can assign it: plpgsql evaluates an
+-- assignment in place, and sends a perform through the executor.)
 create or replace function fairlease.log_lease(p_seat int, p_why text, p_now timestamptz)
-returns void
+returns boolean
 language plpgsql volatile
 set search_path = ''
 as $$
@@ -59,6 +61,7 @@ begin
     case when s.expires_at <= p_now then 'lapsed' else p_why end, s.claims
   from fairlease.seats s
   where s.seat = p_seat and s.holder is not null;
+  return found;
 end;
 $$;
 

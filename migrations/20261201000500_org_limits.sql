@@ -31,6 +31,9 @@ comment on table fairlease.circuits is 'An org that met a rate limit. open_until
 create index if not exists circuits_probe_idx on fairlease.circuits (probe_queue, probe_id)
   where probe_id is not null;
 
+create index if not exists circuits_open_idx on fairlease.circuits (org)
+  where open_until is not null;
+
 create or replace function fairlease.fold_org_column()
 returns trigger
 language plpgsql

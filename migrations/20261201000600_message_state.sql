@@ -22,6 +22,27 @@ comment on column fairlease.message_state.closed_count is 'Deliveries that were 
 comment on column fairlease.message_state.uncounted is 'Of these, snoozes and give-backs: read_ct less these is the attempt.';
 comment on column fairlease.message_state.begun_count is 'Deliveries whose handler began and that never ended: the crashes.';
 
+-- One message's state, all null where there is none. Looked up one by one: a join may be planned as
+-- a look at all the state there is.
+create or replace function fairlease.state_of(
+  p_queue text, p_msg_id bigint, p_enqueued_at timestamptz
+)
+returns fairlease.message_state
+language plpgsql stable
+set search_path = ''
+as $$
+declare
+  v_state fairlease.message_state;
+begin
+  select * into v_state
+  from fairlease.message_state s
+  where s.queue = p_queue and s.msg_id = p_msg_id and s.enqueued_at = p_enqueued_at;
+  return v_state;
+end;
+$$;
+
+revoke all on function fairlease.state_of(text, bigint, timestamptz) from public;
+
 create table if not exists fairlease.dead_letters (
   id bigint generated always as identity primary key,
   queue text not null,

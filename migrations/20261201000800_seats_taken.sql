@@ -128,11 +128,12 @@ $$;
 create or replace function fairlease.seat_holder(
   p_ask fairlease.claim_ask, p_org text, p_ordinal int
 )
-returns void
+returns boolean
 language plpgsql volatile
 set search_path = ''
 as $$
 declare
+  v_logged boolean;
   v_stays boolean := coalesce(
     (p_ask.own_seat, p_ask.own_queue, p_ask.own_org) = (p_ask.seat, p_ask.queue, p_org), false
   );
@@ -141,7 +142,7 @@ begin
     if p_ask.own_seat <> p_ask.seat then
       perform fairlease.vacate(p_ask.own_seat, 'repointed', p_ask.asked_at);
     end if;
-    perform fairlease.log_lease(p_ask.seat, 'repointed', p_ask.asked_at);
+    v_logged := fairlease.log_lease(p_ask.seat, 'repointed', p_ask.asked_at);
   end if;
   update fairlease.seats s
   set holder = p_ask.holder, queue = p_ask.queue, org = p_org, ordinal = p_ordinal,
@@ -149,6 +150,7 @@ begin
     taken_at = case when v_stays then s.taken_at else p_ask.asked_at end,
     claims = case when v_stays then s.claims + 1 else 1 end
   where s.seat = p_ask.seat;
+  return found;
 end;
 $$;
 

@@ -125,8 +125,10 @@ begin
     order by t.was, t.msg_id
   ) into v_messages
   from taken t;
-  if v_messages is null and exists (select from {q} m where {org} = p_org and m.vt <= p_now) then
-    return '{}';
+  if v_messages is null then
+    if exists (select from {q} m where {org} = p_org and m.vt <= p_now) then
+      return '{}';
+    end if;
   end if;
   return v_messages;
 end;
@@ -209,6 +211,22 @@ begin
 end;
 $$;
 
+create or replace function fairlease.note_answer(
+  p_at fairlease.rotation, p_answer fairlease.claim_answer
+)
+returns fairlease.rotation
+language plpgsql immutable parallel safe
+set search_path = ''
+as $$
+begin
+  return case
+    when p_answer.status = 'org_capacity'
+    then fairlease.note_cause(p_at, p_answer.cause, p_answer.retry_after_ms)
+    else p_at
+  end;
+end;
+$$;
+
 revoke all on function
   fairlease.column_exists(text, text),
   fairlease.make_queue_function(fairlease.queues, text, text, text),
@@ -217,7 +235,8 @@ revoke all on function
   fairlease.make_read(fairlease.queues),
   fairlease.make_probe(fairlease.queues),
   fairlease.note_gate(fairlease.rotation, fairlease.gate),
-  fairlease.note_cause(fairlease.rotation, text, bigint)
+  fairlease.note_cause(fairlease.rotation, text, bigint),
+  fairlease.note_answer(fairlease.rotation, fairlease.claim_answer)
 from public;
 
 notify pgrst, 'reload schema';

@@ -2,8 +2,9 @@
 -- queue's cursor. The alphabet from its top would starve the end of it.
 select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('fairlease.migrations', 0));
 
+-- False if it was there already, or in another claim's hands.
 create or replace function fairlease.move_cursor(p_queue text, p_org text)
-returns void
+returns boolean
 language plpgsql volatile
 set search_path = ''
 as $$
@@ -13,7 +14,9 @@ begin
     for update skip locked;
   if found then
     update fairlease.cursors c set org = p_org where c.queue = p_queue;
+    return true;
   end if;
+  return false;
 end;
 $$;
 
@@ -38,25 +41,48 @@ begin
 end;
 $$;
 
--- Take the best of the orgs found so far off the list: null where there is none.
-create or replace function fairlease.pick_org(inout p_at fairlease.rotation, out p_picked text)
-language plpgsql immutable
+-- Take the best of the orgs found so far off the list. Where there is none and the walk ended early,
+-- having met only orgs that wait or may not run, the oldest visible message names one more, which
+-- has strayed from the walk.
+create or replace function fairlease.pick_org(
+  p_ask fairlease.claim_ask, inout p_at fairlease.rotation, out p_picked fairlease.gate,
+  out p_strayed boolean
+)
+language plpgsql volatile
 set search_path = ''
 as $$
+declare
+  v_gate fairlease.gate;
 begin
-  if cardinality(p_at.found) <= 1 then
-    p_picked := p_at.found[1].org;
-    p_at.found := '{}';
-    return;
+  p_strayed := false;
+  if cardinality(p_at.found) > 0 then
+    foreach v_gate in array p_at.found loop
+      if p_picked.org is null or v_gate.others < p_picked.others then
+        p_picked := v_gate;
+      end if;
+    end loop;
+    p_at.found := case
+      when cardinality(p_at.found) = 1 then '{}'
+      else array(select f from unnest(p_at.found) f where f.org <> p_picked.org)
+    end;
+  elsif not p_at.complete then
+    p_strayed := true;
+    p_picked := fairlease.org_gate(fairlease.oldest_org(p_ask), p_ask);
   end if;
-  select f.org into p_picked
-  from unnest(p_at.found) with ordinality
-    as f (
-      org, cause, retry_after_ms, org_cap, others, room, guarded, half_open, ordinal, place
-    )
-  order by f.others, f.place
-  limit 1;
-  p_at.found := array(select f from unnest(p_at.found) f where f.org <> p_picked);
+end;
+$$;
+
+create or replace function fairlease.oldest_org(p_ask fairlease.claim_ask)
+returns text
+language plpgsql volatile
+set search_path = ''
+as $$
+declare
+  v_oldest text;
+begin
+  execute format('select fairlease.q%s_oldest($1)', p_ask.queue_id)
+    into v_oldest using p_ask.asked_at;
+  return v_oldest;
 end;
 $$;
 
@@ -72,56 +98,42 @@ as $$
 declare
   v_answer fairlease.claim_answer;
   v_picked record;
-  v_org text;
-  v_busy text;
+  v_gate fairlease.gate;
+  v_busy text[] := '{}';
+  v_strayed text;
   v_tried text[] := '{}';
+  v_moved boolean;
 begin
   loop
-    v_picked := fairlease.pick_org(p_at);
-    p_at := v_picked.p_at;
-    v_org := coalesce(v_picked.p_picked, fairlease.oldest_unless_complete(p_ask, p_at));
-    exit when v_org is null or v_org = any (v_tried);
-    v_answer := fairlease.serve_org(p_ask, v_org, false);
-    exit when v_answer.status = 'claimed';
-    v_tried := array_append(v_tried, v_org);
-    if v_answer.cause = 'locked' then
-      v_busy := coalesce(v_busy, v_org);
-    elsif v_answer.status = 'org_capacity' then
-      p_at := fairlease.note_cause(p_at, v_answer.cause, v_answer.retry_after_ms);
+    v_picked := fairlease.pick_org(p_ask, p_at);
+    v_gate := v_picked.p_picked;
+    if v_picked.p_strayed then
+      v_strayed := v_gate.org;
     end if;
-    p_at := fairlease.walk(p_ask, p_at);
+    exit when v_gate.org is null or v_gate.org = any (v_tried);
+    v_answer := fairlease.serve_org(p_ask, v_gate, false);
+    exit when v_answer.status = 'claimed';
+    v_tried := array_append(v_tried, v_gate.org);
+    p_at := v_picked.p_at;
+    if v_answer.cause = 'locked' then
+      v_busy := array_append(v_busy, v_gate.org);
+    end if;
+    p_at := fairlease.walk(p_ask, fairlease.note_answer(p_at, v_answer));
   end loop;
-  if v_busy is not null and v_answer.status <> 'claimed' and p_ask.may_wait then
-    v_org := v_busy;
-    v_answer := fairlease.serve_org(p_ask, v_busy, true);
+  if cardinality(v_busy) > 0 and v_answer.status <> 'claimed' and p_ask.may_wait then
+    v_gate := fairlease.org_gate(v_busy[1], p_ask);
+    v_answer := fairlease.serve_org(p_ask, v_gate, true);
+    p_at := fairlease.note_answer(p_at, v_answer);
+    v_busy := case when v_answer.cause = 'locked' then v_busy else v_busy[2:] end;
   end if;
   if v_answer.status = 'claimed' then
-    perform fairlease.move_cursor(
-      p_ask.queue, case when v_picked.p_picked is null then p_at.at_org else v_org end
+    -- The next walk begins after the org served, or, if that had strayed, after all looked at.
+    v_moved := fairlease.move_cursor(
+      p_ask.queue, case when v_gate.org = v_strayed then p_at.at_org else v_gate.org end
     );
     return v_answer;
   end if;
-  return fairlease.end_rotation(p_ask, p_at, v_busy is not null);
-end;
-$$;
-
--- Where a walk ended early and met only orgs that wait or may not run, the oldest visible message
--- names one more.
-create or replace function fairlease.oldest_unless_complete(
-  p_ask fairlease.claim_ask, p_at fairlease.rotation
-)
-returns text
-language plpgsql volatile
-set search_path = ''
-as $$
-declare
-  v_oldest text;
-begin
-  if not p_at.complete then
-    execute format('select fairlease.q%s_oldest($1)', p_ask.queue_id)
-      into v_oldest using p_ask.asked_at;
-  end if;
-  return v_oldest;
+  return fairlease.end_rotation(p_ask, p_at, cardinality(v_busy) > 0);
 end;
 $$;
 
@@ -149,9 +161,11 @@ returns fairlease.claim_answer
 language plpgsql volatile
 set search_path = ''
 as $$
+declare
+  v_moved boolean;
 begin
   if not p_at.complete then
-    perform fairlease.move_cursor(p_ask.queue, p_at.at_org);
+    v_moved := fairlease.move_cursor(p_ask.queue, p_at.at_org);
   end if;
   return case
     when p_locked then fairlease.refusal('no_capacity', 'locked')
@@ -166,9 +180,9 @@ $$;
 revoke all on function
   fairlease.move_cursor(text, text),
   fairlease.start_rotation(text),
-  fairlease.pick_org(fairlease.rotation),
+  fairlease.pick_org(fairlease.claim_ask, fairlease.rotation),
+  fairlease.oldest_org(fairlease.claim_ask),
   fairlease.rotate(fairlease.claim_ask, fairlease.rotation),
-  fairlease.oldest_unless_complete(fairlease.claim_ask, fairlease.rotation),
   fairlease.walk(fairlease.claim_ask, fairlease.rotation),
   fairlease.end_rotation(fairlease.claim_ask, fairlease.rotation, boolean)
 from public;

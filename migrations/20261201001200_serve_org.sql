@@ -14,36 +14,37 @@ end;
 $$;
 
 -- Lock what makes an org's gate hold: the ordinals for a holder that does not have one it may keep,
--- the rows that are charged where there are any. Then the gate, looked at again, with the ordinal.
+-- the rows that are charged where there are any. The gate comes back with the ordinal, or a cause.
 create or replace function fairlease.hold_org(
-  p_ask fairlease.claim_ask, p_org text, p_wait boolean, p_stays boolean
+  p_ask fairlease.claim_ask, p_gate fairlease.gate, p_wait boolean, p_stays boolean
 )
 returns fairlease.gate
 language plpgsql volatile
 set search_path = ''
 as $$
-declare
-  v_gate fairlease.gate;
 begin
-  if p_stays or fairlease.lock_ordinals(p_org, p_wait) then
-    v_gate := fairlease.org_gate(p_org, p_ask);
-  else
-    v_gate.cause := 'locked';
-  end if;
-  if v_gate.cause is null and v_gate.guarded then
-    if fairlease.lock_org(p_org, p_wait) then
-      v_gate := fairlease.org_gate(p_org, p_ask);
-    else
-      v_gate.cause := 'locked';
+  if not p_stays then
+    if not fairlease.lock_ordinals(p_gate.org, p_wait) then
+      p_gate.cause := 'locked';
+      return p_gate;
     end if;
   end if;
-  if v_gate.cause is null and not p_stays then
-    v_gate.ordinal := fairlease.take_ordinal(p_ask, p_org, v_gate.org_cap);
-    if v_gate.ordinal is null then
-      v_gate.cause := 'locked';
+  if p_gate.guarded then
+    if not fairlease.lock_org(p_gate.org, p_wait) then
+      p_gate.cause := 'locked';
+      return p_gate;
+    end if;
+    -- What is charged is looked at again, now that nobody else can charge it.
+    p_gate := fairlease.org_gate(p_gate.org, p_ask);
+  end if;
+  if p_gate.cause is null and not p_stays then
+    p_gate.ordinal := fairlease.take_ordinal(p_ask, p_gate.org, p_gate.org_cap);
+    if p_gate.ordinal is null then
+      p_gate := fairlease.org_gate(p_gate.org, p_ask);
+      p_gate.cause := coalesce(p_gate.cause, 'locked');
     end if;
   end if;
-  return v_gate;
+  return p_gate;
 end;
 $$;
 
@@ -51,42 +52,39 @@ $$;
 -- cause `locked`. A holder that stays where it is takes no lock, so that two holders of one org may
 -- top up in the same instant; only a rate or a half-open circuit is charged one by one.
 create or replace function fairlease.serve_org(
-  p_ask fairlease.claim_ask, p_org text, p_wait boolean
+  p_ask fairlease.claim_ask, p_gate fairlease.gate, p_wait boolean
 )
 returns fairlease.claim_answer
 language plpgsql volatile
 set search_path = ''
 as $$
 declare
-  v_gate fairlease.gate;
-  v_stays boolean := false;
+  v_stays boolean := coalesce(p_gate.ordinal <= p_gate.org_cap, false);
   v_messages fairlease.delivery[];
 begin
-  if p_ask.own_org = p_org then
-    v_gate := fairlease.org_gate(p_org, p_ask);
-    v_stays := v_gate.ordinal <= v_gate.org_cap;
+  if p_gate.cause is null and (not v_stays or p_gate.guarded) then
+    p_gate := fairlease.hold_org(p_ask, p_gate, p_wait, v_stays);
   end if;
-  if v_gate.cause is null and (not v_stays or v_gate.guarded) then
-    v_gate := fairlease.hold_org(p_ask, p_org, p_wait, v_stays);
-  end if;
-  if v_gate.cause is not null then
+  if p_gate.cause is not null then
     return fairlease.refusal(
-      case when v_gate.cause = 'locked' then 'no_capacity' else 'org_capacity' end,
-      v_gate.cause, v_gate.retry_after_ms
+      case when p_gate.cause = 'locked' then 'no_capacity' else 'org_capacity' end,
+      p_gate.cause, p_gate.retry_after_ms
     );
   end if;
   execute format('select fairlease.q%s_read($1, $2, $3, $4)', p_ask.queue_id)
-    into v_messages using p_org, v_gate.room, p_ask.sleep_seconds, p_ask.asked_at;
+    into v_messages using p_gate.org, p_gate.room, p_ask.sleep_seconds, p_ask.asked_at;
   if v_messages is null then
     return fairlease.refusal('no_demand', null);
   elsif cardinality(v_messages) = 0 then
     return fairlease.refusal('no_capacity', 'locked');
   end if;
-  perform fairlease.seat_holder(p_ask, p_org, v_gate.ordinal);
-  if v_gate.guarded then
-    perform fairlease.charge_org(p_ask, v_gate, v_messages);
+  if not fairlease.seat_holder(p_ask, p_gate.org, p_gate.ordinal) then
+    raise exception using errcode = 'lock_not_available', message = 'the seat went: call it again';
   end if;
-  return row('claimed', null, null, p_org, v_messages)::fairlease.claim_answer;
+  if p_gate.guarded then
+    perform fairlease.charge_org(p_ask, p_gate, v_messages);
+  end if;
+  return row('claimed', null, null, p_gate.org, v_messages)::fairlease.claim_answer;
 end;
 $$;
 
@@ -106,8 +104,8 @@ $$;
 
 revoke all on function
   fairlease.refusal(text, text, bigint),
-  fairlease.hold_org(fairlease.claim_ask, text, boolean, boolean),
-  fairlease.serve_org(fairlease.claim_ask, text, boolean),
+  fairlease.hold_org(fairlease.claim_ask, fairlease.gate, boolean, boolean),
+  fairlease.serve_org(fairlease.claim_ask, fairlease.gate, boolean),
   fairlease.org_is_visible(fairlease.claim_ask, text)
 from public;
 

@@ -73,7 +73,7 @@ begin
   p_ask := fairlease.find_seat(p_ask);
   v_answer := case
     when p_ask.seat is null then fairlease.no_seat(p_ask)
-    else fairlease.serve_org(p_ask, p_org, p_ask.may_wait)
+    else fairlease.serve_org(p_ask, fairlease.org_gate(p_org, p_ask), p_ask.may_wait)
   end;
   if v_answer.status in ('org_capacity', 'no_capacity')
     and not fairlease.org_is_visible(p_ask, p_org)

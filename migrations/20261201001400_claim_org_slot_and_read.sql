@@ -23,27 +23,22 @@ begin
 end;
 $$;
 
--- A statement that locks and one that then counts must not see the same snapshot.
-create or replace function fairlease.require_read_committed()
-returns void
+-- True, or raises. A statement that locks and one that then counts must not see the same snapshot,
+-- hence the isolation level.
+create or replace function fairlease.check_slot_arguments(p_holder text, p_lease_ttl_seconds int)
+returns boolean
 language plpgsql stable
 set search_path = ''
 as $$
 begin
-  if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+  if p_holder <> '' and octet_length(p_holder) <= 512 and p_lease_ttl_seconds >= 1
+    and current_setting('transaction_isolation') = 'read committed'
+  then
+    return true;
+  elsif current_setting('transaction_isolation') <> 'read committed' then
     raise exception 'the transaction is %: call this in a read committed one',
       current_setting('transaction_isolation');
-  end if;
-end;
-$$;
-
-create or replace function fairlease.check_slot_arguments(p_holder text, p_lease_ttl_seconds int)
-returns void
-language plpgsql immutable
-set search_path = ''
-as $$
-begin
-  if coalesce(p_holder, '') = '' then
+  elsif coalesce(p_holder, '') = '' then
     raise exception 'holder must not be empty: name the run, as name/host/pid/random';
   elsif octet_length(p_holder) > 512 then
     raise exception 'holder must be at most 512 bytes, got %: shorten it', octet_length(p_holder);
@@ -51,6 +46,7 @@ begin
     raise exception 'lease_ttl_seconds must be 1 or more, got %: pass seconds, such as 60',
       coalesce(p_lease_ttl_seconds::text, 'null');
   end if;
+  return true;
 end;
 $$;
 
@@ -71,21 +67,17 @@ end;
 $$;
 
 create or replace function fairlease.check_claim_arguments(p_ask fairlease.claim_ask, p_org text)
-returns void
+returns boolean
 language plpgsql stable
 set search_path = ''
 as $$
 begin
-  if p_ask.holder <> '' and octet_length(p_ask.holder) <= 512 and p_ask.lease_ttl_seconds >= 1
+  if fairlease.check_slot_arguments(p_ask.holder, p_ask.lease_ttl_seconds)
     and p_ask.n >= 1 and p_ask.sleep_seconds >= 0 and p_ask.max_per_org is not null
     and p_ask.global_cap is not null and p_org is distinct from ''
-    and current_setting('transaction_isolation') = 'read committed'
   then
-    return;
-  end if;
-  perform fairlease.require_read_committed();
-  perform fairlease.check_slot_arguments(p_ask.holder, p_ask.lease_ttl_seconds);
-  if coalesce(p_ask.n, 0) < 1 then
+    return true;
+  elsif coalesce(p_ask.n, 0) < 1 then
     raise exception 'n must be 1 or more, got %: pass how many messages are wanted',
       coalesce(p_ask.n::text, 'null');
   elsif coalesce(p_ask.sleep_seconds, -1) < 0 then
@@ -98,6 +90,7 @@ begin
   elsif p_org = '' then
     raise exception 'pin_org must not be empty: name an org, or leave it out';
   end if;
+  return true;
 end;
 $$;
 
@@ -116,13 +109,14 @@ declare
   v_ask fairlease.claim_ask;
   v_answer fairlease.claim_answer;
   v_message fairlease.delivery;
+  v_checked boolean;
 begin
   -- PostgREST cuts a set at its max-rows after the function has hidden every row: hence the 100.
   v_ask := fairlease.new_ask(
     queue_name, holder, sleep_seconds, case when n > 100 then 100 else n end, lease_ttl_seconds,
     max_per_org, global_cap, pin_org is not null, true
   );
-  perform fairlease.check_claim_arguments(v_ask, pin_org);
+  v_checked := fairlease.check_claim_arguments(v_ask, pin_org);
   v_ask.queue_id := (fairlease.attached(queue_name)).id;
   v_answer := fairlease.claim(v_ask, fairlease.fold_org(pin_org));
   if v_answer.status <> 'claimed' then
@@ -145,7 +139,6 @@ end;
 $$;
 
 revoke all on function
-  fairlease.require_read_committed(),
   fairlease.check_slot_arguments(text, int),
   fairlease.new_ask(text, text, int, int, int, int, int, boolean, boolean),
   fairlease.check_claim_arguments(fairlease.claim_ask, text)

@@ -32,9 +32,8 @@ as $$
 declare
   v_queue text;
   v_slot fairlease.seats;
+  v_checked boolean := fairlease.check_slot_arguments(holder, lease_ttl_seconds);
 begin
-  perform fairlease.require_read_committed();
-  perform fairlease.check_slot_arguments(holder, lease_ttl_seconds);
   v_queue := (fairlease.attached(queue_name)).queue;
   v_slot := fairlease.own_slot(holder);
   return fairlease.renew(v_queue, holder, lease_ttl_seconds, v_slot, fairlease.now_());
@@ -56,9 +55,8 @@ as $$
 declare
   v_queue text;
   v_slot fairlease.seats;
+  v_checked boolean := fairlease.check_slot_arguments(holder, 1);
 begin
-  perform fairlease.require_read_committed();
-  perform fairlease.check_slot_arguments(holder, 1);
   v_queue := (fairlease.attached(queue_name)).queue;
   v_slot := fairlease.own_slot(holder);
   if v_slot.queue is distinct from v_queue then

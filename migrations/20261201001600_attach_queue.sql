@@ -202,7 +202,7 @@ $$;
 -- it would lack the function, and their settles would come to nothing.
 create or replace function fairlease.remake_queue_functions()
 returns void
-language plpgsql
+language plpgsql security definer
 set search_path = ''
 set client_min_messages = warning
 as $$
@@ -219,6 +219,7 @@ begin
 end;
 $$;
 
+-- Runs as its owner, like the calls that will use what it makes, whoever attaches.
 -- Idempotent. A null leaves what an earlier call decided, or the default. Returns
 -- {"queue", "id", "warnings"}; the warnings are raised as well.
 create or replace function fairlease.attach_queue(
@@ -227,7 +228,7 @@ create or replace function fairlease.attach_queue(
   resolver regprocedure default null, resolver_overrides boolean default null
 )
 returns jsonb
-language plpgsql
+language plpgsql security definer
 set search_path = ''
 set client_min_messages = warning
 as $$
@@ -265,7 +266,7 @@ $$;
 -- them. False if the queue was not attached.
 create or replace function fairlease.detach_queue(queue_name text)
 returns boolean
-language plpgsql
+language plpgsql security definer
 set search_path = ''
 set client_min_messages = warning
 as $$

@@ -20,76 +20,66 @@ begin
 end;
 $$;
 
--- The number in a JSON value, null if it is none or out of bounds.
-create or replace function fairlease.number_in(p_value jsonb, p_least numeric, p_most numeric)
-returns numeric
+-- The whole number, from `p_least` to the largest of 64 bits, that a JSON value is.
+create or replace function fairlease.whole_in(p_value jsonb, p_least bigint)
+returns bigint
 language plpgsql immutable parallel safe
 set search_path = ''
 as $$
 declare
-  v_number numeric;
+  v_number numeric := case when jsonb_typeof(p_value) = 'number' then p_value::numeric end;
 begin
-  if jsonb_typeof(p_value) = 'number' then
-    v_number := (p_value #>> '{}')::numeric;
-    if v_number between p_least and p_most then
-      return v_number;
-    end if;
-  end if;
-  return null;
+  return case
+    when v_number = trunc(v_number) and v_number between p_least and 9223372036854775807
+    then v_number
+  end;
 end;
 $$;
 
--- Never raises: one outcome that cannot be read must not undo its neighbours.
-create or replace function fairlease.parse_outcome(p_said jsonb, p_place int)
+-- Never raises: one outcome that cannot be read must not undo its neighbours. The numbers are those
+-- of the JSON, null where there is something else.
+create or replace function fairlease.parse_outcome(
+  p_said jsonb, p_place int, p_id numeric, p_ct numeric, p_after_ms numeric, p_took_ms numeric,
+  p_limit jsonb
+)
 returns fairlease.outcome
 language plpgsql immutable parallel safe
 set search_path = ''
 as $$
 declare
   v_outcome fairlease.outcome;
-  v_limit jsonb := nullif(p_said -> 'limit', 'null');
   -- Ten years: further off is a mistake in units.
   v_longest constant numeric := 315576000000;
-begin
-  v_outcome.place := p_place;
-  v_outcome.id := fairlease.whole_in(p_said -> 'id', -9223372036854775808, 9223372036854775807);
-  v_outcome.ct := fairlease.whole_in(p_said -> 'ct', 1, 2147483647);
-  v_outcome.verb := p_said ->> 'do';
-  v_outcome.after_ms := case
-    when coalesce(p_said -> 'after_ms', 'null') = 'null' then 0
-    else fairlease.number_in(p_said -> 'after_ms', 0, v_longest)
-  end;
-  v_outcome.took_ms := coalesce(fairlease.number_in(p_said -> 'took_ms', 0, v_longest), 0);
-  v_outcome.reason := left(p_said ->> 'reason', 1000);
-  v_outcome.error := left(p_said ->> 'error', 16000);
-  v_outcome.limited := v_limit is not null;
-  v_outcome.limit_ms := fairlease.number_in(v_limit -> 'until_ms', 0, 'infinity');
-  v_outcome.limit_reason := left(v_limit ->> 'reason', 1000);
-  v_outcome.note := case
+  v_note text := case
     when jsonb_typeof(p_said) <> 'object' then 'an outcome must be an object'
-    when v_outcome.id is null then 'id must be a message id'
-    when v_outcome.ct is null then 'ct must be the read_ct of the delivery'
-    when coalesce(v_outcome.verb not in ('done', 'retry', 'snooze', 'give_back', 'dead'), true)
+    when p_id is null or p_id <> trunc(p_id) or abs(p_id) > 9223372036854775807
+    then 'id must be a message id'
+    when p_ct is null or p_ct <> trunc(p_ct) or not p_ct between 1 and 2147483647
+    then 'ct must be the read_ct of the delivery'
+    when coalesce(p_said ->> 'do' not in ('done', 'retry', 'snooze', 'give_back', 'dead'), true)
     then 'do must be done, retry, snooze, give_back or dead'
-    when v_outcome.after_ms is null then 'after_ms must be a number from 0 to ten years'
-    when v_limit is not null and jsonb_typeof(v_limit) <> 'object' then 'limit must be an object'
+    when p_after_ms is null or not p_after_ms between 0 and v_longest
+    then 'after_ms must be a number from 0 to ten years'
+    when jsonb_typeof(p_limit) <> 'object' then 'limit must be an object'
   end;
-  if v_outcome.note is not null then
-    v_outcome.result := 'refused';
-  end if;
-  return v_outcome;
-end;
-$$;
-
-create or replace function fairlease.whole_in(p_value jsonb, p_least numeric, p_most numeric)
-returns numeric
-language plpgsql immutable parallel safe
-set search_path = ''
-as $$
-declare
-  v_number numeric := fairlease.number_in(p_value, p_least, p_most);
 begin
-  return case when v_number = trunc(v_number) then v_number end;
+  if v_note is null then
+    return row(
+      p_place, p_id, p_ct, p_said ->> 'do', p_after_ms,
+      least(greatest(coalesce(p_took_ms, 0), 0), v_longest),
+      left(p_said ->> 'reason', 1000), left(p_said ->> 'error', 16000), p_limit is not null,
+      case when jsonb_typeof(p_limit -> 'until_ms') = 'number'
+        then greatest((p_limit -> 'until_ms')::numeric, 0) end,
+      left(p_limit ->> 'reason', 1000), null, null, null, null, null, null, null
+    )::fairlease.outcome;
+  end if;
+  v_outcome.place := p_place;
+  v_outcome.id := case
+    when p_id = trunc(p_id) and abs(p_id) <= 9223372036854775807 then p_id
+  end;
+  v_outcome.result := 'refused';
+  v_outcome.note := v_note;
+  return v_outcome;
 end;
 $$;
 
@@ -106,7 +96,18 @@ begin
       jsonb_array_length(p_said);
   end if;
   return array(
-    select fairlease.parse_outcome(e.value, e.place::int)
+    select fairlease.parse_outcome(
+      e.value, e.place::int,
+      case when jsonb_typeof(e.value -> 'id') = 'number' then (e.value -> 'id')::numeric end,
+      case when jsonb_typeof(e.value -> 'ct') = 'number' then (e.value -> 'ct')::numeric end,
+      case coalesce(jsonb_typeof(e.value -> 'after_ms'), 'null')
+        when 'null' then 0
+        when 'number' then (e.value -> 'after_ms')::numeric
+      end,
+      case when jsonb_typeof(e.value -> 'took_ms') = 'number'
+        then (e.value -> 'took_ms')::numeric end,
+      nullif(e.value -> 'limit', 'null')
+    )
     from jsonb_array_elements(p_said) with ordinality e (value, place)
   );
 end;
@@ -131,6 +132,9 @@ begin
     when p_state.closed_read_ct = p_outcome.ct then 'already'
     else 'due'
   end;
+  if p_outcome.result <> 'due' then
+    return p_outcome;
+  end if;
   p_outcome.org := p_locked.org;
   p_outcome.enqueued_at := p_locked.enqueued_at;
   p_outcome.attempt := p_locked.read_ct - coalesce(p_state.uncounted, 0);
@@ -150,8 +154,6 @@ begin
 end;
 $$;
 
--- A delivery named twice in one call is settled once; the second hears what it would have heard in
--- a second call.
 create or replace function fairlease.judge_outcomes(
   p_queue fairlease.queues, p_outcomes fairlease.outcome[],
   p_locked fairlease.locked_message[], p_now timestamptz
@@ -161,49 +163,75 @@ language plpgsql volatile
 set search_path = ''
 as $$
 declare
-  v_row record;
-  v_outcome fairlease.outcome;
-  v_judged fairlease.outcome[] := '{}';
-  v_left bigint[] := '{}';
-  v_stayed bigint[] := '{}';
-begin
-  for v_row in
-    select o as outcome, l as locked, s as state
+  v_judged fairlease.outcome[] := array(
+    select fairlease.judge_outcome(
+      o, l, fairlease.state_of(p_queue.queue, l.msg_id, l.enqueued_at), p_queue.max_attempts, p_now
+    )
     from unnest(p_outcomes) o
     left join unnest(p_locked) l on l.msg_id = o.id
-    left join fairlease.message_state s
-      on s.queue = p_queue.queue and s.msg_id = l.msg_id and s.enqueued_at = l.enqueued_at
     order by o.place
-  loop
-    v_outcome := fairlease.judge_outcome(
-      v_row.outcome, v_row.locked, v_row.state, p_queue.max_attempts, p_now
-    );
-    if v_outcome.id = any (v_left) then
-      v_outcome.result := 'gone';
-    elsif v_outcome.result = 'due' and v_outcome.id = any (v_stayed) then
-      v_outcome.result := 'already';
-    elsif v_outcome.result = 'due' and v_outcome.verb in ('done', 'dead') then
-      v_left := array_append(v_left, v_outcome.id);
-    elsif v_outcome.result = 'due' then
-      v_stayed := array_append(v_stayed, v_outcome.id);
-    end if;
-    v_judged := array_append(v_judged, v_outcome);
-  end loop;
+  );
+begin
+  if cardinality(v_judged) > 1 then
+    return fairlease.judge_repeated(v_judged);
+  end if;
   return v_judged;
 end;
 $$;
 
+-- A delivery named twice in one call is settled once; the second hears what it would have heard in
+-- a second call.
+create or replace function fairlease.judge_repeated(p_judged fairlease.outcome[])
+returns fairlease.outcome[]
+language plpgsql immutable
+set search_path = ''
+as $$
+begin
+  return array(
+    select case
+      when f.verb is null or f.place >= o.place then o
+      when f.verb in ('done', 'dead') then fairlease.with_result(o, 'gone', null)
+      when o.result = 'due' then fairlease.with_result(o, 'already', null)
+      else o
+    end
+    from unnest(p_judged) o
+    left join (
+      select distinct on (d.id) d.id, d.place, d.verb
+      from unnest(p_judged) d
+      where d.result = 'due'
+      order by d.id, d.place
+    ) f on f.id = o.id and o.result <> 'refused'
+    order by o.place
+  );
+end;
+$$;
+
+create or replace function fairlease.with_result(
+  p_outcome fairlease.outcome, p_result text, p_note text
+)
+returns fairlease.outcome
+language plpgsql immutable parallel safe
+set search_path = ''
+as $$
+begin
+  p_outcome.result := p_result;
+  p_outcome.note := coalesce(p_note, p_outcome.note);
+  return p_outcome;
+end;
+$$;
+
 revoke all on function
-  fairlease.number_in(jsonb, numeric, numeric),
-  fairlease.whole_in(jsonb, numeric, numeric),
-  fairlease.parse_outcome(jsonb, int),
+  fairlease.whole_in(jsonb, bigint),
+  fairlease.parse_outcome(jsonb, int, numeric, numeric, numeric, numeric, jsonb),
   fairlease.parse_outcomes(jsonb),
   fairlease.judge_outcome(
     fairlease.outcome, fairlease.locked_message, fairlease.message_state, int, timestamptz
   ),
   fairlease.judge_outcomes(
     fairlease.queues, fairlease.outcome[], fairlease.locked_message[], timestamptz
-  )
+  ),
+  fairlease.judge_repeated(fairlease.outcome[]),
+  fairlease.with_result(fairlease.outcome, text, text)
 from public;
 
 notify pgrst, 'reload schema';

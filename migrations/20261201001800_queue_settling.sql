@@ -71,6 +71,43 @@ end;
 $$)
 $make$;
 
+-- What most outcomes are, in one go: archive the deliveries that are still theirs and not over.
+-- Returns their ids. Locked first, so that what is known of them is read after any wait.
+create or replace function fairlease.make_finish(p_queue fairlease.queues)
+returns void
+language sql
+set search_path = ''
+as $make$
+  select fairlease.make_queue_function(
+    p_queue, 'finish(p_queue text, p_ids bigint[], p_cts int[], p_now timestamptz)', 'bigint[]', $$
+declare
+  v_finished bigint[];
+begin
+  perform from {q} m where m.msg_id = any (p_ids) order by m.msg_id for update;
+  with gone as (
+    delete from {q} m
+    using unnest(p_ids, p_cts) o (id, ct)
+    where m.msg_id = o.id and m.read_ct = o.ct
+      and (
+        select s.closed_read_ct from fairlease.message_state s
+        where s.queue = p_queue and s.msg_id = m.msg_id and s.enqueued_at = m.enqueued_at
+      ) is distinct from o.ct
+    returning m.msg_id, m.read_ct, m.enqueued_at, m.vt, m.message,
+      {headers} as headers, {read_at} as last_read_at
+  ), kept as (
+    insert into {a} as a ({columns}, archived_at)
+    select {columns}, p_now from gone
+    returning a.msg_id
+  ), forgotten as (
+    delete from fairlease.message_state s
+    where s.queue = p_queue and s.msg_id = any (array(select k.msg_id from kept k))
+  )
+  select array_agg(k.msg_id) into v_finished from kept k;
+  return v_finished;
+end;
+$$)
+$make$;
+
 create or replace function fairlease.make_delete(p_queue fairlease.queues)
 returns void
 language sql
@@ -124,8 +161,7 @@ begin
     coalesce(nullif(g.reason, ''), 'dead'), g.error,
     coalesce(s.first_delivered_at, g.claimed_at), g.claimed_at, p_holder, p_now
   from gone g
-  left join fairlease.message_state s
-    on s.queue = p_queue and s.msg_id = g.msg_id and s.enqueued_at = g.enqueued_at;
+  cross join lateral fairlease.state_of(p_queue, g.msg_id, g.enqueued_at) s;
 end;
 $$)
 $make$;
@@ -134,6 +170,7 @@ revoke all on function
   fairlease.make_lock(fairlease.queues),
   fairlease.make_orgs(fairlease.queues),
   fairlease.make_archive(fairlease.queues),
+  fairlease.make_finish(fairlease.queues),
   fairlease.make_delete(fairlease.queues),
   fairlease.make_reschedule(fairlease.queues),
   fairlease.make_bury(fairlease.queues)

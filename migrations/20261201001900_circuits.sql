@@ -106,8 +106,40 @@ begin
 end;
 $$;
 
--- Lock, in byte order, the rows of the orgs that met a limit, whose deliveries decide a half-open
--- circuit, or that is to be claimed next: limits first, then circuits.
+-- Whether the rows of any org have to do with these outcomes or with the org to be claimed next: its
+-- next starts will be charged, its circuit is open, or waits for one of these deliveries.
+create or replace function fairlease.concerns_orgs(
+  p_queue text, p_outcomes fairlease.outcome[], p_pin_org text
+)
+returns boolean
+language plpgsql volatile
+set search_path = ''
+as $$
+begin
+  if p_pin_org is not null then
+    if exists (
+      select from fairlease.org_limits l
+      where l.org = p_pin_org and l.starts_per_minute is not null
+    ) then
+      return true;
+    end if;
+  end if;
+  -- Nearly always no circuit is open at all.
+  if not exists (select from fairlease.circuits c where c.open_until is not null) then
+    return false;
+  end if;
+  return exists (
+      select from fairlease.circuits c where c.org = p_pin_org and c.open_until is not null
+    )
+    or exists (
+      select from fairlease.circuits c
+      join unnest(p_outcomes) o on o.id = c.probe_id
+      where c.probe_queue = p_queue
+    );
+end;
+$$;
+
+-- Lock those rows in byte order: limits first, then circuits.
 create or replace function fairlease.lock_orgs_to_settle(
   p_queue fairlease.queues, p_outcomes fairlease.outcome[], p_pin_org text
 )
@@ -116,9 +148,7 @@ language plpgsql volatile
 set search_path = ''
 as $$
 declare
-  v_limited bigint[] := array(
-    select o.id from unnest(p_outcomes) o where o.limited and o.id is not null
-  );
+  v_limited bigint[] := array(select o.id from unnest(p_outcomes) o where o.limited);
   v_orgs text[] := '{}';
 begin
   if cardinality(v_limited) > 0 then
@@ -176,6 +206,7 @@ revoke all on function
   fairlease.settle_probe(text, fairlease.outcome, timestamptz),
   fairlease.is_trip(text, fairlease.outcome),
   fairlease.tell_circuits(text, fairlease.outcome[], timestamptz),
+  fairlease.concerns_orgs(text, fairlease.outcome[], text),
   fairlease.lock_orgs_to_settle(fairlease.queues, fairlease.outcome[], text),
   fairlease.open_circuit(text, interval, text),
   fairlease.close_circuit(text)

@@ -7,9 +7,10 @@ create or replace function fairlease.close_deliveries(
   p_queue text, p_outcomes fairlease.outcome[]
 )
 returns void
-language sql volatile
+language plpgsql volatile
 set search_path = ''
 as $$
+begin
   insert into fairlease.message_state as s (
     queue, msg_id, enqueued_at, closed_read_ct, closed_count, uncounted, last_error,
     first_delivered_at
@@ -42,7 +43,8 @@ as $$
       when s.enqueued_at = excluded.enqueued_at
       then coalesce(s.first_delivered_at, excluded.first_delivered_at)
       else excluded.first_delivered_at
-    end
+    end;
+end;
 $$;
 
 -- All of one kind at once; returns the ids that the archive already held.
@@ -91,6 +93,9 @@ declare
   v_one fairlease.outcome;
   v_done fairlease.outcome[] := '{}';
 begin
+  if cardinality(p_outcomes) is null then
+    return v_done;
+  end if;
   begin
     v_held := fairlease.apply_kind(p_queue, p_holder, p_kind, p_outcomes, p_now);
   exception
@@ -104,40 +109,55 @@ begin
         end loop;
         return v_done;
       end if;
-      v_one := p_outcomes[1];
-      v_one.result := 'refused';
-      v_one.note := left(sqlerrm, 200);
-      return array[v_one];
+      return array[fairlease.with_result(p_outcomes[1], 'refused', left(sqlerrm, 200))];
   end;
-  foreach v_one in array p_outcomes loop
-    v_one.result := 'applied';
-    if v_one.id = any (v_held) then
-      v_one.note := 'the archive already held this id: moved to archive_conflicts';
-    end if;
-    v_done := array_append(v_done, v_one);
-  end loop;
-  return v_done;
+  return array(
+    select fairlease.with_result(o, 'applied', case
+      when o.id = any (v_held) then 'the archive already held this id: moved to archive_conflicts'
+    end)
+    from unnest(p_outcomes) o
+  );
 end;
 $$;
 
-create or replace function fairlease.kind_of(p_outcome fairlease.outcome)
-returns text
-language plpgsql immutable parallel safe
+-- Archive what can be archived at a stroke; returns the ids of the deliveries that were. Whatever
+-- else there is to be said or done is left to the careful way, and so is all of it after an error.
+create or replace function fairlease.finish_quickly(
+  p_queue fairlease.queues, p_outcomes fairlease.outcome[], p_now timestamptz
+)
+returns bigint[]
+language plpgsql volatile
 set search_path = ''
 as $$
+declare
+  v_ids bigint[];
+  v_cts int[];
+  v_finished bigint[];
 begin
-  return case
-    when p_outcome.result <> 'due' then 'settled'
-    when p_outcome.verb in ('done', 'dead') then p_outcome.verb
-    else 'stay'
-  end;
+  if cardinality(p_outcomes) > 1 then
+    select array_agg(o.id), array_agg(o.ct) into v_ids, v_cts
+    from unnest(p_outcomes) o
+    where o.verb = 'done';
+  elsif p_outcomes[1].verb = 'done' then
+    v_ids := array[p_outcomes[1].id];
+    v_cts := array[p_outcomes[1].ct];
+  end if;
+  if v_ids is not null then
+    execute format('select fairlease.q%s_finish($1, $2, $3, $4)', p_queue.id)
+      into v_finished using p_queue.queue, v_ids, v_cts, p_now;
+  end if;
+  return v_finished;
+exception
+  when deadlock_detected or serialization_failure or lock_not_available then
+    raise;
+  when others then
+    return null;
 end;
 $$;
 
--- The outcomes with their results, in any order.
-create or replace function fairlease.settle(
-  p_queue fairlease.queues, p_holder text, p_outcomes fairlease.outcome[], p_pin_org text,
-  p_now timestamptz
+-- Lock, judge, and apply by kind. Returns the outcomes with their results, in any order.
+create or replace function fairlease.settle_carefully(
+  p_queue fairlease.queues, p_holder text, p_outcomes fairlease.outcome[], p_now timestamptz
 )
 returns fairlease.outcome[]
 language plpgsql volatile
@@ -145,29 +165,88 @@ set search_path = ''
 as $$
 declare
   v_locked fairlease.locked_message[];
-  v_judged fairlease.outcome[];
-  v_settled fairlease.outcome[] := '{}';
-  v_kind record;
+  v_left fairlease.outcome[];
+  v_done fairlease.outcome[];
+  v_dead fairlease.outcome[];
+  v_stay fairlease.outcome[];
 begin
-  perform fairlease.lock_orgs_to_settle(p_queue, p_outcomes, p_pin_org);
+  execute format('select fairlease.q%s_lock($1)', p_queue.id)
+    into v_locked using array(select o.id from unnest(p_outcomes) o where o.result is null);
+  select array_agg(o) filter (where o.result <> 'due'),
+    array_agg(o) filter (where o.result = 'due' and o.verb = 'done'),
+    array_agg(o) filter (where o.result = 'due' and o.verb = 'dead'),
+    array_agg(o) filter (where o.result = 'due' and o.verb not in ('done', 'dead'))
+  into v_left, v_done, v_dead, v_stay
+  from unnest(fairlease.judge_outcomes(p_queue, p_outcomes, v_locked, p_now)) o;
+  if v_done is not null then
+    v_left := v_left || fairlease.apply_outcomes(p_queue, p_holder, 'done', v_done, p_now);
+  end if;
+  if v_dead is not null then
+    v_left := v_left || fairlease.apply_outcomes(p_queue, p_holder, 'dead', v_dead, p_now);
+  end if;
+  if v_stay is not null then
+    v_left := v_left || fairlease.apply_outcomes(p_queue, p_holder, 'stay', v_stay, p_now);
+  end if;
+  return v_left;
+end;
+$$;
+
+-- The careful way is always right; the quick one is for calls in which no delivery is named twice.
+create or replace function fairlease.settle(
+  p_queue fairlease.queues, p_holder text, p_outcomes fairlease.outcome[], p_pin_org text,
+  p_limited boolean, p_now timestamptz
+)
+returns fairlease.outcome[]
+language plpgsql volatile
+set search_path = ''
+as $$
+declare
+  v_finished bigint[];
+  v_settled fairlease.outcome[];
+  v_left fairlease.outcome[] := p_outcomes;
+begin
+  if p_limited or fairlease.concerns_orgs(p_queue.queue, p_outcomes, p_pin_org) then
+    perform fairlease.lock_orgs_to_settle(p_queue, p_outcomes, p_pin_org);
+    if cardinality(p_outcomes) = 0 then
+      return p_outcomes;
+    end if;
+    v_settled := fairlease.settle_carefully(p_queue, p_holder, p_outcomes, p_now);
+    perform fairlease.tell_circuits(p_queue.queue, v_settled, p_now);
+    return v_settled;
+  end if;
   if cardinality(p_outcomes) = 0 then
     return p_outcomes;
   end if;
-  execute format('select fairlease.q%s_lock($1)', p_queue.id)
-    into v_locked using array(select o.id from unnest(p_outcomes) o where o.result is null);
-  v_judged := fairlease.judge_outcomes(p_queue, p_outcomes, v_locked, p_now);
-  for v_kind in
-    select fairlease.kind_of(o) as kind, array_agg(o order by o.place) as outcomes
-    from unnest(v_judged) o
-    group by 1
-  loop
-    v_settled := v_settled || case
-      when v_kind.kind = 'settled' then v_kind.outcomes
-      else fairlease.apply_outcomes(p_queue, p_holder, v_kind.kind, v_kind.outcomes, p_now)
-    end;
-  end loop;
-  perform fairlease.tell_circuits(p_queue.queue, v_settled, p_now);
+  -- Where only some are done, these would be locked before the others: out of the order of ids.
+  if p_queue.on_success = 'archive' and fairlease.names_each_once(p_outcomes)
+    and not exists (select from unnest(p_outcomes) o where o.verb is distinct from 'done')
+  then
+    v_finished := fairlease.finish_quickly(p_queue, p_outcomes, p_now);
+    if cardinality(p_outcomes) = 1 and v_finished is not null then
+      return array[fairlease.with_result(p_outcomes[1], 'applied', null)];
+    end if;
+    select array_agg(fairlease.with_result(o, 'applied', null))
+        filter (where o.id = any (v_finished) and o.verb = 'done'),
+      array_agg(o) filter (where (o.id = any (v_finished) and o.verb = 'done') is not true)
+    into v_settled, v_left
+    from unnest(p_outcomes) o;
+  end if;
+  if cardinality(v_left) > 0 then
+    v_settled := v_settled || fairlease.settle_carefully(p_queue, p_holder, v_left, p_now);
+  end if;
   return v_settled;
+end;
+$$;
+
+create or replace function fairlease.names_each_once(p_outcomes fairlease.outcome[])
+returns boolean
+language plpgsql immutable
+set search_path = ''
+as $$
+begin
+  return cardinality(p_outcomes) = 1 or cardinality(p_outcomes) = (
+    select count(distinct o.id) from unnest(p_outcomes) o
+  );
 end;
 $$;
 
@@ -175,8 +254,10 @@ revoke all on function
   fairlease.close_deliveries(text, fairlease.outcome[]),
   fairlease.apply_kind(fairlease.queues, text, text, fairlease.outcome[], timestamptz),
   fairlease.apply_outcomes(fairlease.queues, text, text, fairlease.outcome[], timestamptz),
-  fairlease.kind_of(fairlease.outcome),
-  fairlease.settle(fairlease.queues, text, fairlease.outcome[], text, timestamptz)
+  fairlease.finish_quickly(fairlease.queues, fairlease.outcome[], timestamptz),
+  fairlease.settle_carefully(fairlease.queues, text, fairlease.outcome[], timestamptz),
+  fairlease.settle(fairlease.queues, text, fairlease.outcome[], text, boolean, timestamptz),
+  fairlease.names_each_once(fairlease.outcome[])
 from public;
 
 notify pgrst, 'reload schema';

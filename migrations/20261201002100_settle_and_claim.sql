@@ -1,46 +1,55 @@
 -- One round trip for what became of the last messages and for the next ones.
 select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('fairlease.migrations', 0));
 
+-- jsonb_build_object looks every argument's type up at every call: what is small goes through text.
 create or replace function fairlease.settled_json(p_outcomes fairlease.outcome[])
 returns jsonb
-language sql immutable parallel safe
+language plpgsql immutable parallel safe
 set search_path = ''
 as $$
-  select coalesce(jsonb_agg(
-    jsonb_build_object('id', o.id, 'result', o.result)
-      || case when o.note is null then '{}' else jsonb_build_object('note', o.note) end
-    order by o.place
-  ), '[]')
-  from unnest(p_outcomes) o
+declare
+  v_outcome fairlease.outcome;
+  v_items text[] := '{}';
+begin
+  if cardinality(p_outcomes) > 1 then
+    p_outcomes := array(select o from unnest(p_outcomes) o order by o.place);
+  end if;
+  foreach v_outcome in array p_outcomes loop
+    v_items := array_append(v_items,
+      '{"id":' || coalesce(v_outcome.id::text, 'null') || ',"result":"' || v_outcome.result || '"'
+      || case when v_outcome.note is null then '' else ',"note":' || to_json(v_outcome.note) end
+      || '}');
+  end loop;
+  return ('[' || array_to_string(v_items, ',') || ']')::jsonb;
+end;
 $$;
 
 create or replace function fairlease.deliveries_json(
   p_queue text, p_messages fairlease.delivery[]
 )
 returns jsonb
-language sql volatile
+language plpgsql volatile
 set search_path = ''
 as $$
-  select coalesce(jsonb_agg(jsonb_build_object(
-    'msg_id', m.msg_id, 'read_ct', m.read_ct, 'enqueued_at', m.enqueued_at, 'vt', m.vt,
-    'message', m.message, 'headers', m.headers,
-    'attempt', m.read_ct - coalesce(s.uncounted, 0), 'crashes', coalesce(s.begun_count, 0),
-    'closed_count', coalesce(s.closed_count, 0)
-  ) order by m.place), '[]')
-  from unnest(p_messages) with ordinality
-    m (msg_id, read_ct, enqueued_at, vt, message, headers, place)
-  left join fairlease.message_state s
-    on s.queue = p_queue and s.msg_id = m.msg_id and s.enqueued_at = m.enqueued_at
-$$;
-
-create or replace function fairlease.with_result(p_outcome fairlease.outcome, p_result text)
-returns fairlease.outcome
-language plpgsql immutable parallel safe
-set search_path = ''
-as $$
+declare
+  v_message fairlease.delivery;
+  v_state fairlease.message_state;
+  v_items jsonb[] := '{}';
 begin
-  p_outcome.result := coalesce(p_outcome.result, p_result);
-  return p_outcome;
+  if p_messages is null then
+    return '[]';
+  end if;
+  foreach v_message in array p_messages loop
+    v_state := fairlease.state_of(p_queue, v_message.msg_id, v_message.enqueued_at);
+    v_items := array_append(v_items, (
+        '{"msg_id":' || v_message.msg_id || ',"read_ct":' || v_message.read_ct
+        || ',"enqueued_at":' || to_json(v_message.enqueued_at) || ',"vt":' || to_json(v_message.vt)
+        || ',"attempt":' || v_message.read_ct - coalesce(v_state.uncounted, 0)
+        || ',"crashes":' || coalesce(v_state.begun_count, 0)
+        || ',"closed_count":' || coalesce(v_state.closed_count, 0) || '}'
+      )::jsonb || jsonb_build_object('message', v_message.message, 'headers', v_message.headers));
+  end loop;
+  return to_jsonb(v_items);
 end;
 $$;
 
@@ -52,12 +61,17 @@ language plpgsql volatile
 set search_path = ''
 as $$
 begin
-  return jsonb_build_object(
-    'settled', fairlease.settled_json(p_settled), 'status', p_answer.status, 'org', p_answer.org,
-    'messages', fairlease.deliveries_json(p_queue, p_answer.messages)
-  ) || jsonb_strip_nulls(jsonb_build_object(
-    'cause', p_answer.cause, 'retry_after_ms', p_answer.retry_after_ms
-  ));
+  return (
+      '{"status":' || coalesce('"' || p_answer.status || '"', 'null')
+      || ',"org":' || coalesce(to_json(p_answer.org)::text, 'null')
+      || case when p_answer.cause is null then '' else ',"cause":"' || p_answer.cause || '"' end
+      || case when p_answer.retry_after_ms is null then ''
+        else ',"retry_after_ms":' || p_answer.retry_after_ms end
+      || '}'
+    )::jsonb || jsonb_build_object(
+      'settled', fairlease.settled_json(p_settled),
+      'messages', fairlease.deliveries_json(p_queue, p_answer.messages)
+    );
 end;
 $$;
 
@@ -80,23 +94,23 @@ declare
   v_settled fairlease.outcome[];
   v_answer fairlease.claim_answer;
   v_org text := fairlease.fold_org(pin_org);
+  v_checked boolean;
 begin
-  perform fairlease.require_read_committed();
   v_ask := fairlease.new_ask(
     queue_name, holder, sleep_seconds, case when n > 500 then 500 else n end, lease_ttl_seconds,
     max_per_org, global_cap, pin_org is not null, false
   );
-  if n = 0 then
-    perform fairlease.check_slot_arguments(holder, 1);
-  else
-    perform fairlease.check_claim_arguments(v_ask, pin_org);
-  end if;
+  v_checked := case
+    when n = 0 then fairlease.check_slot_arguments(holder, 1)
+    else fairlease.check_claim_arguments(v_ask, pin_org)
+  end;
   v_outcomes := fairlease.parse_outcomes(outcomes);
   v_queue := fairlease.attached(queue_name);
   v_ask.queue_id := v_queue.id;
   v_ask := fairlease.open_ask(v_ask);
   v_settled := fairlease.settle(
-    v_queue, holder, v_outcomes, case when n > 0 then v_org end, v_ask.asked_at
+    v_queue, holder, v_outcomes, case when n > 0 then v_org end, outcomes @? '$[*].limit',
+    v_ask.asked_at
   );
   if n > 0 then
     v_answer := fairlease.claim_opened(v_ask, v_org);
@@ -115,14 +129,13 @@ exception
       perform fairlease.raise_lost_queue(queue_name, sqlerrm);
     end if;
     return fairlease.claim_json(queue_name, fairlease.refusal('no_demand', null), array(
-      select fairlease.with_result(o, 'gone') from unnest(v_outcomes) o
+      select fairlease.with_result(o, coalesce(o.result, 'gone'), null) from unnest(v_outcomes) o
     ));
 end;
 $$;
 
 revoke all on function
   fairlease.settled_json(fairlease.outcome[]),
-  fairlease.with_result(fairlease.outcome, text),
   fairlease.deliveries_json(text, fairlease.delivery[]),
   fairlease.claim_json(text, fairlease.claim_answer, fairlease.outcome[])
 from public;

@@ -10,6 +10,7 @@ declare
   v_deliveries fairlease.outcome[] := '{}';
   v_one fairlease.outcome;
   v_pair jsonb;
+  v_ct bigint;
 begin
   if coalesce(jsonb_typeof(p_said) <> 'array', true) then
     raise exception 'deliveries must be an array of [id, ct]: pass [] to renew only';
@@ -18,12 +19,13 @@ begin
       jsonb_array_length(p_said);
   end if;
   for v_pair in select e from jsonb_array_elements(p_said) e loop
-    v_one.id := fairlease.whole_in(v_pair -> 0, -9223372036854775808, 9223372036854775807);
-    v_one.ct := fairlease.whole_in(v_pair -> 1, 1, 2147483647);
-    if v_one.id is null or v_one.ct is null then
+    v_one.id := fairlease.whole_in(v_pair -> 0, -9223372036854775808);
+    v_ct := fairlease.whole_in(v_pair -> 1, 1);
+    if v_one.id is null or v_ct is null or v_ct > 2147483647 then
       raise exception 'deliveries must be pairs [id, ct], got %: pass a message''s id and read_ct',
         left(v_pair::text, 60);
     end if;
+    v_one.ct := v_ct;
     v_deliveries := array_append(v_deliveries, v_one);
   end loop;
   return v_deliveries;
@@ -44,8 +46,7 @@ as $$
   )
   select p_queue, e.msg_id, e.enqueued_at, e.read_ct, 1
   from unnest(p_extended) e
-  left join fairlease.message_state k
-    on k.queue = p_queue and k.msg_id = e.msg_id and k.enqueued_at = e.enqueued_at
+  cross join lateral fairlease.state_of(p_queue, e.msg_id, e.enqueued_at) k
   where e.read_ct - coalesce(k.closed_count, 0) > 1
     and k.begun_read_ct is distinct from e.read_ct
   on conflict (queue, msg_id) do update set
@@ -81,8 +82,7 @@ begin
   v_extended := array(
     select l
     from unnest(v_locked) l
-    left join fairlease.message_state s
-      on s.queue = p_queue.queue and s.msg_id = l.msg_id and s.enqueued_at = l.enqueued_at
+    cross join lateral fairlease.state_of(p_queue.queue, l.msg_id, l.enqueued_at) s
     where s.closed_read_ct is distinct from l.read_ct
       and exists (
         select from unnest(p_deliveries) d where d.id = l.msg_id and d.ct = l.read_ct
@@ -136,9 +136,8 @@ declare
   v_slot fairlease.seats;
   v_now timestamptz;
   v_alive boolean;
+  v_checked boolean := fairlease.check_slot_arguments(holder, lease_ttl_seconds);
 begin
-  perform fairlease.require_read_committed();
-  perform fairlease.check_slot_arguments(holder, lease_ttl_seconds);
   if coalesce(sleep_seconds, -1) < 0 then
     raise exception 'sleep_seconds must be 0 or more, got %: pass the visibility timeout',
       coalesce(sleep_seconds::text, 'null');

@@ -201,7 +201,6 @@ declare
   v_queue fairlease.queues;
   v_messages fairlease.new_message[];
 begin
-  perform fairlease.require_read_committed();
   if coalesce(sleep_seconds, -1) < 0 then
     raise exception 'sleep_seconds must be 0 or more, got %: pass the delay, 0 for none',
       coalesce(sleep_seconds::text, 'null');

@@ -146,15 +146,28 @@ def test_ordinals_are_given_out_one_by_one(
     hire: Hire, send: Fixture, call: Fixture, connection: psycopg.Connection
 ) -> None:
     send(*["a"] * 4)
+    connection.execute("alter function fairlease.await_ordinals(text) set lock_timeout = '15s'")
     first, second = hire("h1", open_transaction=True), hire("h2")
     assert first.plain(max_per_org=1).status == "claimed"
-    # The last org there is: a plain claim waits for it, a moment; one that settles never does.
     waiting = call(second).start(second.plain, max_per_org=1).seen_waiting()
-    assert waiting.result().status == "no_capacity"
-    assert second.claim(max_per_org=1).cause == "locked"
     first.session.commit()
-    assert second.claim(max_per_org=1).cause == "org_limit"
+    assert waiting.result().status == "org_capacity"
     assert live(connection) == [("h1", "a", 1)]
+
+
+def test_the_last_org_there_is_is_waited_for_a_moment_and_only_by_a_plain_claim(
+    hire: Hire, send: Fixture, connection: psycopg.Connection
+) -> None:
+    send(*["a"] * 4)
+    first, second = hire("h1", open_transaction=True), hire("h2")
+    assert first.plain(max_per_org=2).status == "claimed"
+    assert second.plain(max_per_org=2).status == "no_capacity"
+    assert second.plain(max_per_org=2, pin_org="a").status == "no_capacity"
+    connection.execute("alter function fairlease.await_ordinals(text) set lock_timeout = '15s'")
+    assert second.claim(max_per_org=2).cause == "locked", "one that settles never waits"
+    assert second.claim(max_per_org=2, pin_org="a").cause == "locked"
+    first.session.commit()
+    assert second.claim(max_per_org=2).status == "claimed"
 
 
 def test_an_org_whose_ordinals_are_busy_is_passed_by(hire: Hire, send: Fixture) -> None:

@@ -148,7 +148,19 @@ def test_snoozes_and_give_backs_never_make_poison(
 
 @pytest.mark.parametrize(
     "deliveries",
-    [{}, None, "x", [1], [[1]], [["1", 1]], [[1, 0]], [[1, 1.5]], [[2**63, 1]], [None]],
+    [
+        {},
+        None,
+        "x",
+        [1],
+        [[1]],
+        [["1", 1]],
+        [[1, 0]],
+        [[1, 2**31]],
+        [[1, 1.5]],
+        [[2**63, 1]],
+        [None],
+    ],
 )
 def test_deliveries_that_are_no_pairs_are_refused(hire: Hire, deliveries: Any) -> None:
     with pytest.raises(psycopg.errors.RaiseException, match=r"^deliveries\b"):
