@@ -32,8 +32,9 @@ SETTLING = (
         "D19",
         f"{_SETTLING}d19_a_finished_message_is_extended_until_its_settle_is_answered",
         "flight.py",
-        "flights = (*self.running, *self._ended, *self._settling)",
-        "flights = (*self.running,)",
+        "        self._settling.update(ended)\n        for flight in ended:\n",
+        "        self._settling.update(ended)\n        for flight in ended:\n"
+        "            self._tracked.pop(flight)\n",
         "what is being settled is not extended",
     ),
     _in_drain(

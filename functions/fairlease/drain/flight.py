@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from fairlease.clock import Clock
     from fairlease.drain.lease import Lease
     from fairlease.messages.context import Context
-    from fairlease.model import Message, Outcome
+    from fairlease.model import Delivery, Message, Outcome
 
 
 @dataclass(slots=True, eq=False)
@@ -65,6 +65,8 @@ class InFlight:
     progress_at: float = -math.inf
     _ended: list[Flight] = field(default_factory=list)
     _settling: set[Flight] = field(default_factory=set)
+    # What a heartbeat extends, in the order of the claims.
+    _tracked: dict[Flight, Delivery] = field(default_factory=dict)
     _something_ended: asyncio.Event = field(default_factory=asyncio.Event)
     most: int = 0
 
@@ -73,7 +75,9 @@ class InFlight:
 
     def add(self, flights: list[Flight], claim_sent_at: float) -> None:
         for flight in flights:
-            self.lease.extended_at[flight.message.delivery] = claim_sent_at
+            delivery = flight.message.delivery
+            self.lease.extended_at[delivery] = claim_sent_at
+            self._tracked[flight] = delivery
         self.running.update(flights)
         self.most = max(self.most, len(self))
         self.progress()
@@ -101,6 +105,7 @@ class InFlight:
         """Answered, or given up: no longer ours to extend."""
         self._settling.difference_update(flights)
         for flight in flights:
+            self._tracked.pop(flight, None)
             self.lease.extended_at.pop(flight.message.delivery, None)
         self.progress()
         self._track()
@@ -111,6 +116,7 @@ class InFlight:
     def lose(self, flight: Flight) -> None:
         """Another's by now: it is neither extended nor settled, but runs until its handler ends."""
         flight.lost = True
+        self._tracked.pop(flight, None)
         self._track()
 
     def abandon(self) -> None:
@@ -125,5 +131,4 @@ class InFlight:
             await self._something_ended.wait()
 
     def _track(self) -> None:
-        flights = (*self.running, *self._ended, *self._settling)
-        self.lease.track(tuple(f.message.delivery for f in flights if not f.lost))
+        self.lease.track(tuple(self._tracked.values()))
