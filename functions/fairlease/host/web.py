@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from fairlease.host.readiness import Readiness
@@ -40,6 +40,8 @@ class Surface:
     runs: Runs
     issues: Mapping[str, Sequence[KnobIssue]]
     readiness: Callable[[], Awaitable[Readiness]]
+    # From the Accept header to a body and its content type.
+    metrics: Callable[[str], Awaitable[tuple[bytes, str]]]
 
 
 def build_app(surface: Surface, lifespan: Lifespan[Starlette] | None = None) -> Starlette:
@@ -54,11 +56,20 @@ def build_app(surface: Surface, lifespan: Lifespan[Starlette] | None = None) -> 
     async def readyz(_request: Request) -> JSONResponse:
         return await _readiness(surface)
 
+    async def metrics(request: Request) -> Response:
+        try:
+            body, content_type = await surface.metrics(request.headers.get("accept", ""))
+        except Exception:
+            log.exception("the metrics could not be rendered")
+            return _refused(500, "the metrics could not be rendered; the host's log says why")
+        return Response(body, headers={"content-type": content_type})
+
     app = Starlette(
         routes=[
             Route("/functions/v1/{name:path}", poke, methods=_ALL_METHODS),
             Route("/healthz", healthz),
             Route("/readyz", readyz),
+            Route("/metrics", metrics),
         ],
         lifespan=lifespan,
     )

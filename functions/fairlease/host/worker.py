@@ -20,11 +20,14 @@ from fairlease.host.isolate import (
     retire,
 )
 from fairlease.host.lifetime import Lifetime, lifetime_of
+from fairlease.host.metrics import MetricsPage, QueueStatsCache
 from fairlease.host.runs import Runs
 from fairlease.host.stop_signals import StopSignalLoop
 from fairlease.host.web import Surface, build_app
 from fairlease.settings import KnobIssue, Required, load_settings
-from fairlease.telemetry.logs import configure_logs
+from fairlease.telemetry.logs import configure_logs, log_event
+from fairlease.telemetry.loop_lag import LoopLag
+from fairlease.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -43,6 +46,7 @@ class Isolate:
     runs: Runs
     lifetime: Lifetime
     clock: SystemClock
+    lag: LoopLag
 
     @asynccontextmanager
     async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
@@ -54,10 +58,12 @@ class Isolate:
         retirement = asyncio.create_task(
             retire(self.lifetime, self.clock, lambda: self.runs.idle, ask_parent_for_successor)
         )
+        measuring = asyncio.create_task(self.lag.run())
         try:
             yield
         finally:
             retirement.cancel()
+            measuring.cancel()
             self.stop()
             await self.runs.until_idle()
             await self.engine.aclose()
@@ -78,15 +84,27 @@ def load(folders: Sequence[Path]) -> Starlette:
     functions = discover(folders)
     settings = load_settings(environ)
     lifetime, issues = lifetime_of(settings.knobs, environ)
-    engine = Engine(environ, functions)
+    metrics, clock = Metrics(), SystemClock()
+    engine = Engine(environ, functions, (log_event, metrics.observe))
     runs = Runs(engine.new_run, engine.observe)
-    isolate = Isolate(engine, runs, lifetime, SystemClock())
+    isolate = Isolate(engine, runs, lifetime, clock, LoopLag(clock))
+    known_issues = _all_issues([*settings.issues, *issues], functions, environ)
+    page = MetricsPage(
+        functions,
+        runs,
+        metrics,
+        isolate.lag,
+        QueueStatsCache(engine.upkeep, clock),
+        slots_cap=max(f.settings(environ).knobs.org_slot_global_cap for f in functions.values()),
+        knob_issues=sum(len(found) for found in known_issues.values()),
+    )
     surface = Surface(
         functions=functions,
         secrets=Required(environ).function_secrets(),
         runs=runs,
-        issues=_all_issues([*settings.issues, *issues], functions, environ),
+        issues=known_issues,
         readiness=engine.readiness,
+        metrics=page.render,
     )
     return build_app(surface, isolate.lifespan)
 

@@ -71,7 +71,11 @@ async def host() -> AsyncIterator[Host]:
 
     runs = Runs(new_run)
     issues = {"host": load_settings({"FAIRLEASE_MAX_CRASHES": ""}).issues, "nap": ()}
-    app = build_app(Surface({"nap": NAP}, SECRETS, runs, issues, readiness))
+
+    async def metrics(accept: str) -> tuple[bytes, str]:
+        return f"asked for {accept}".encode(), "text/plain; version=0.0.4"
+
+    app = build_app(Surface({"nap": NAP}, SECRETS, runs, issues, readiness, metrics))
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://host") as client:
         yield Host(client, runs, naps, state)
@@ -206,3 +210,9 @@ async def test_not_ready_while_the_database_cannot_serve(host: Host) -> None:
     answer = await host.client.get("/readyz")
     assert answer.status_code == 503
     assert answer.json()["problems"] == ["the database does not answer"]
+
+
+async def test_metrics_are_open_and_answered_in_the_type_that_was_asked_for(host: Host) -> None:
+    answer = await host.client.get("/metrics", headers={"accept": "text/plain"})
+    assert (answer.status_code, answer.text) == (200, "asked for text/plain")
+    assert answer.headers["content-type"] == "text/plain; version=0.0.4"
