@@ -22,11 +22,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .faults_of_ends import FAULTS, Fault
+from .faults.every import FAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import CodeType, ModuleType
+
+    from .faults.fault import Fault
 
 ROOT = Path(__file__).parent.parent.parent
 FUNCTIONS = ROOT / "functions"

@@ -6,11 +6,15 @@ import ast
 import subprocess
 import sys
 from functools import cache
+from typing import TYPE_CHECKING
 
 import pytest
 
-from .faults_of_ends import FAULTS, Fault
+from .faults.every import FAULTS
 from .rules import PAGE, ROOT, RULES, as_markdown, planted
+
+if TYPE_CHECKING:
+    from .faults.fault import Fault
 
 
 def test_every_rule_has_a_test_and_a_fault_that_it_must_catch() -> None:

@@ -1,0 +1,200 @@
+"""The lease: kept while work runs, and known to be lost when it is."""
+
+from __future__ import annotations
+
+from .fault import DRAIN, Fault, in_drain
+
+_RENEWAL = "test_renewal.py::test_"
+_HOLDER = "test_holder.py::test_"
+_STALL = "test_stall.py::test_"
+_THREADS = "test_real_threads.py::test_"
+
+FAULTS = (
+    in_drain(
+        "D11",
+        f"{_THREADS}d11_a_handler_that_blocks_the_loop_for_three_ttls_keeps_its_lease_and_is_named",
+        "renew.py",
+        "            await self._renewal_for(rpc, self._report).keep()\n",
+        "            await asyncio.Event().wait()\n",
+        "the thread does not renew",
+    ),
+    in_drain(
+        "D11",
+        f"{_THREADS}d11_a_handler_that_blocks_the_loop_for_three_ttls_keeps_its_lease_and_is_named",
+        "watchdog.py",
+        "self._said.add(task)",
+        "pass",
+        "a blocking handler is said ten times",
+    ),
+    in_drain(
+        "D11",
+        f"{_RENEWAL}d11_the_lease_is_renewed_every_third_of_its_ttl",
+        "renew.py",
+        "BEATS_PER_TTL = 3",
+        "BEATS_PER_TTL = 1",
+        "one renewal a TTL",
+    ),
+    in_drain(
+        "D11",
+        f"{_RENEWAL}d11_a_renewal_that_failed_is_repeated_long_before_the_lease_lapses",
+        "renew.py",
+        "RETRY_SHARE = 0.25",
+        "RETRY_SHARE = 1.0",
+        "a failed renewal waits for the next turn",
+    ),
+    in_drain(
+        "D12",
+        f"{_RENEWAL}d12_a_renewal_that_overlaps_a_claim_is_repeated_and_never_believed",
+        "renew.py",
+        "not before.claim_on_the_wire and before.generation == self.lease.snapshot.generation",
+        "True",
+        "an overlapped renewal is believed",
+    ),
+    in_drain(
+        "D12",
+        f"{_RENEWAL}d12_a_renewal_that_overlaps_a_claim_is_repeated_and_never_believed",
+        "renew.py",
+        "return 1.0 if believed else REPEAT_SHARE",
+        "return 1.0",
+        "an overlapped renewal is not repeated",
+    ),
+    in_drain(
+        "D12",
+        f"{_RENEWAL}d12_a_renewal_that_overlaps_nothing_is_believed",
+        "renew.py",
+        "        elif believed:\n            self.lease.lost_holder = before.holder\n",
+        "",
+        "the database's no is never believed",
+    ),
+    in_drain(
+        "D13",
+        f"{_HOLDER}d13_after_a_release_the_next_claim_has_the_next_name",
+        "lease.py",
+        "self._serial += 1",
+        "self._serial += 0",
+        "a released name is used again",
+    ),
+    in_drain(
+        "D13",
+        f"{_HOLDER}d13_a_release_that_arrives_late_does_not_free_the_next_lease",
+        "lease.py",
+        "self._serial += 1",
+        "self._serial += 0",
+        "a released name is used again",
+    ),
+    in_drain(
+        "D13",
+        f"{_HOLDER}d13_a_claim_of_unknown_outcome_is_released_and_its_name_not_used_again",
+        "rotate.py",
+        "if outcome_is_unknown(error):",
+        "if False:",
+        "an unknown claim keeps its name",
+    ),
+    in_drain(
+        "D14",
+        f"{_RENEWAL}d14_a_finished_run_with_work_in_flight_keeps_renewing_and_holds_its_slot",
+        "refill.py",
+        "        _say_skipped(drain, refusal)\n",
+        "        _say_skipped(drain, refusal)\n        await drain.releasing.release()\n",
+        "the slot goes as soon as claiming stops",
+    ),
+    in_drain(
+        "D15",
+        f"{_RENEWAL}d15_with_the_lease_lost_no_work_begins_and_what_runs_is_still_extended",
+        "refill.py",
+        "if drain.lease.is_lost(now):",
+        "if False:",
+        "a lost lease is topped up",
+    ),
+    in_drain(
+        "D15",
+        f"{_RENEWAL}d15_no_renewal_for_a_ttl_is_a_lost_lease_counted_from_the_last_good_one",
+        "lease.py",
+        "self.lost_holder == self.holder or now >= self.lapses_at",
+        "self.lost_holder == self.holder",
+        "silence is no loss",
+    ),
+    in_drain(
+        "D15",
+        f"{_RENEWAL}d15_an_operator_may_have_handlers_cancelled_with_the_lease",
+        "watch.py",
+        "if drain.setup.cancel_on_lost_lease:",
+        "if False:",
+        "cancel_on_lost_lease does nothing",
+    ),
+    in_drain(
+        "D16",
+        f"{_STALL}d16_without_progress_handlers_are_cancelled_settled_and_the_slot_released",
+        "watch.py",
+        "        drain.cancel_handlers(STALLED)\n",
+        "        pass\n",
+        "a stall is not noticed",
+    ),
+    in_drain(
+        "D16",
+        f"{_STALL}d16_a_handler_that_says_so_makes_progress",
+        "handle.py",
+        "            on_progress=self.in_flight.progress,\n",
+        "",
+        "ctx.progress() is not heard",
+    ),
+    in_drain(
+        "D16",
+        f"{_STALL}d16_a_settle_of_another_message_is_progress",
+        "flight.py",
+        "            self.lease.extended_at.pop(flight.message.delivery, None)\n"
+        "        self.progress()\n",
+        "            self.lease.extended_at.pop(flight.message.delivery, None)\n",
+        "a settle is no progress",
+    ),
+    in_drain(
+        "D16",
+        f"{_STALL}d16_a_handler_that_does_not_end_keeps_the_slot_from_being_released",
+        "run.py",
+        "if not self.in_flight.running:\n                    await self.releasing.release()",
+        "if True:\n                    await self.releasing.release()",
+        "the slot goes while a handler runs",
+    ),
+    in_drain(
+        "D16",
+        f"{_STALL}d16_a_handler_that_does_not_end_keeps_the_slot_from_being_released",
+        "run.py",
+        'setup.end_process("handlers stand still and do not end")',
+        "pass",
+        "the process goes on",
+    ),
+    Fault(
+        "D16",
+        "tests/unit/drain/test_watchdog.py::"
+        "test_d16_a_loop_that_stands_still_is_given_up_its_lease_lapses_and_the_process_ends",
+        f"{DRAIN}/watchdog.py",
+        "if blocked >= self.setup.knobs.max_stall_seconds:",
+        "if False:",
+        "a blocked loop is waited for",
+    ),
+    Fault(
+        "D16",
+        "tests/unit/drain/test_watchdog.py::"
+        "test_d16_the_process_ends_at_the_wall_clock_of_the_isolate_even_if_the_loop_steps",
+        f"{DRAIN}/watchdog.py",
+        "if now >= self.setup.budget.isolate_end:",
+        "if False:",
+        "the wall clock passes",
+    ),
+    in_drain(
+        "D18",
+        f"{_RENEWAL}d18_every_renewal_extends_all_that_is_in_flight_by_the_visibility_timeout",
+        "renew.py",
+        "            snapshot.deliveries,\n",
+        "            (),\n",
+        "only the slot is renewed",
+    ),
+    in_drain(
+        "D18",
+        f"{_RENEWAL}d18_after_a_kill_messages_are_back_within_a_visibility_timeout",
+        "renew.py",
+        "            knobs.visibility_timeout_seconds,\n            snapshot.deliveries,\n",
+        "            knobs.isolate_lifetime_seconds,\n            snapshot.deliveries,\n",
+        "messages are hidden for an isolate's life",
+    ),
+)

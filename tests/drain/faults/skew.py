@@ -1,0 +1,147 @@
+"""Databases of another age, and whatever raises."""
+
+from __future__ import annotations
+
+from .fault import Fault, in_drain
+
+_SKEW = "test_skew.py::test_"
+_OBSERVERS = "test_observers.py::test_"
+
+FAULTS = (
+    in_drain(
+        "D23",
+        f"{_SKEW}d23_an_unknown_pin_costs_one_call_and_the_run_goes_on_batch_at_a_time",
+        "refill.py",
+        '        drain.mode.latch("pin_org")\n',
+        "        pass\n",
+        "the pin is tried at every completion",
+    ),
+    in_drain(
+        "D23",
+        f"{_SKEW}d23_what_the_database_lacks_is_known_before_a_message_is_hidden",
+        "run.py",
+        "        setup.knobs = without_heartbeats(setup.knobs, setup.visibility_is_set)\n",
+        "",
+        "a batch that nobody extends is hidden too briefly",
+    ),
+    in_drain(
+        "D23",
+        f"{_SKEW}d23_each_function_is_missed_once_a_run_and_said_in_one_event",
+        "renew.py",
+        "            self.heartbeat_known = False\n",
+        "",
+        "an unknown heartbeat is tried for ever",
+    ),
+    in_drain(
+        "D24",
+        f"{_SKEW}d24_a_refused_queue_is_left_and_the_others_go_on",
+        "rotate.py",
+        "            drain.claiming.refuse_queue(queue, error)\n            return None\n",
+        "            raise\n",
+        "a refused queue ends the run",
+    ),
+    in_drain(
+        "D24",
+        f"{_SKEW}d24_with_no_queue_left_the_run_ends",
+        "rotate.py",
+        'return drain.must_end() if drain.claiming.queues else "refused"',
+        "return drain.must_end()",
+        "a run without queues idles",
+    ),
+    in_drain(
+        "D24",
+        f"{_SKEW}d24_three_failed_claims_in_a_row_end_the_run",
+        "claim.py",
+        "FAILURES_THAT_END = 3",
+        "FAILURES_THAT_END = 30",
+        "thirty failures end the run",
+    ),
+    in_drain(
+        "D24",
+        f"{_SKEW}d24_two_failures_and_a_success_are_no_row",
+        "claim.py",
+        "        self.failures = 0\n",
+        "",
+        "a success does not count",
+    ),
+    in_drain(
+        "D24",
+        f"{_SKEW}d24_failures_with_work_in_flight_end_the_run_once_it_is_done",
+        "claim.py",
+        'return "failures" if self.failures >= FAILURES_THAT_END else None',
+        "return None",
+        "claims go on failing",
+    ),
+    in_drain(
+        "D25",
+        f"{_SKEW}d25_an_older_database_archives_successes_and_keeps_everything_else",
+        "settle.py",
+        "while isinstance(flight.outcome, Done):",
+        "while True:",
+        "a failure is archived as a success",
+    ),
+    in_drain(
+        "D25",
+        f"{_SKEW}d25_an_archive_that_meets_a_bad_gateway_is_repeated",
+        "settle.py",
+        "final = not transient or self._redelivered([flight])",
+        "final = True",
+        "an archive is tried once",
+    ),
+    Fault(
+        "D26",
+        f"tests/drain/{_SKEW}d26_rows_are_recognised_by_their_id_whatever_a_newer_database_calls_them",
+        "fairlease/transports/codec.py",
+        "known = ClaimStatus.CLAIMED if messages else ClaimStatus(status)",
+        "known = ClaimStatus(status)",
+        "messages under a new status are dropped",
+    ),
+    Fault(
+        "D26",
+        f"tests/drain/{_SKEW}d26_an_unknown_status_reads_as_no_demand",
+        "fairlease/model.py",
+        "        return cls.NO_DEMAND\n",
+        "        return cls.NO_CAPACITY\n",
+        "an unknown status ends the run",
+    ),
+    Fault(
+        "D26",
+        f"tests/drain/{_SKEW}d26_a_row_of_nulls_is_nothing",
+        "fairlease/transports/codec.py",
+        'for row in rows if row.get("msg_id") is not None)',
+        "for row in rows)",
+        "a row of nulls is a message",
+    ),
+    in_drain(
+        "D26",
+        f"{_SKEW}d26_messages_whose_answer_names_no_org_run_all_the_same",
+        "claim.py",
+        "        if answer.status is ClaimStatus.CLAIMED:\n",
+        "        if answer.status is ClaimStatus.CLAIMED and org is not None:\n",
+        "messages without an org are dropped",
+    ),
+    Fault(
+        "D27",
+        f"tests/drain/{_OBSERVERS}d27_a_reporter_that_raises_anything_ends_nothing",
+        "fairlease/events.py",
+        "            except BaseException:",
+        "            except OSError:",
+        "a reporter's exception reaches the run",
+    ),
+    in_drain(
+        "D27",
+        f"{_OBSERVERS}d27_a_handler_that_raises_anything_has_its_message_retried",
+        "handle.py",
+        "        except BaseException as error:",
+        "        except Exception as error:",
+        "a SystemExit leaves the handler's task",
+    ),
+    in_drain(
+        "D27",
+        f"{_OBSERVERS}d27_a_renewal_survives_a_client_that_raises_what_it_must_not",
+        "renew.py",
+        "        except Exception as error:",
+        "        except OSError as error:",
+        "a client's bug ends the renewal",
+    ),
+)
