@@ -52,6 +52,18 @@ async def test_d11_a_renewal_that_failed_is_repeated_long_before_the_lease_lapse
 
 
 @virtual
+async def test_d11_a_renewal_that_is_answered_late_does_not_delay_the_next() -> None:
+    rig = Rig(knobs={"org_slot_lease_ttl_seconds": 60})
+    rig.send("a", 200.0)
+    rig.always["heartbeat_org_slot"] = Trip(4.0, 4.0)
+
+    await rig.run()
+
+    gaps = [b - a for (a, _), (b, _) in itertools.pairwise(beats(rig))]
+    assert gaps[:7] == [pytest.approx(20.0, abs=0.1)] * 7
+
+
+@virtual
 async def test_d12_a_renewal_that_overlaps_a_claim_is_repeated_and_never_believed() -> None:
     """The claim moved the slot; "not alive" was true of where it was before."""
     rig = Rig(knobs={"org_slot_lease_ttl_seconds": 60})
