@@ -130,12 +130,12 @@ def test_dead_tuples_are_passed_over_after_the_first_look(
     assert buffers(PINNED, "h1", 8, "z") <= PINNED_BAR
 
 
-def test_a_claim_touches_no_more_than_pgmqs_own_read_by_the_bars(
+def test_a_claim_touches_a_few_times_the_pages_of_pgmqs_own_read(
     fill: Fill, buffers: Buffers, connection: psycopg.Connection
 ) -> None:
     fill(20_000, org="'o' || i % 100")
     held = warm(connection)
     connection.execute(READ)
     read = buffers(READ)
-    assert buffers(PINNED, "h1", 8, held) <= 2 * read
-    assert buffers(UNPINNED, "h1", 8) <= 4 * read
+    assert buffers(PINNED, "h1", 8, held) <= 3 * read
+    assert buffers(UNPINNED, "h1", 8) <= 6 * read
