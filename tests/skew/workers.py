@@ -88,7 +88,7 @@ class DrainWorker:
         *,
         refill: bool = True,
         queue: str = QUEUE,
-        **knobs: int,
+        **knobs: float,
     ) -> None:
         self.events: list[Event] = []
         self._queue = queue
@@ -104,6 +104,10 @@ class DrainWorker:
                 "org_slot_global_cap": GLOBAL_CAP,
                 "org_slot_continuous_refill": int(refill),
                 "idle_budget_seconds": 0,
+                # A tenth and less of those in life.
+                "poll_busy_ms": 20,
+                "poll_idle_seconds": 0.3,
+                "poll_max_seconds": 2.0,
                 **knobs,
             }
         )
