@@ -37,7 +37,7 @@ def allocator(postgres: LocalPostgres, template: str) -> Iterator[Database]:
 
 
 @pytest.mark.parametrize(
-    "examples", [60, pytest.param(5000, marks=(pytest.mark.slow, pytest.mark.timeout(1200)))]
+    "examples", [60, pytest.param(2000, marks=(pytest.mark.slow, pytest.mark.timeout(1200)))]
 )
 def test_the_database_answers_every_sequence_as_the_model_does(
     allocator: Database, examples: int
