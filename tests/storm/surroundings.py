@@ -69,7 +69,9 @@ class Surroundings:
         async with await self.connect() as connection:
             while not self.stop.is_set():
                 for queue in QUEUES:
-                    cursor = await connection.execute(f"select count(*) from pgmq.q_{queue}")
+                    cursor = await connection.execute(
+                        f"select count(*) from pgmq.q_{queue} where vt <= fairlease.now_()"
+                    )
                     if (await cursor.fetchone())[0] < ENOUGH_WAITING:
                         await self.send_some(connection, queue)
                 await self.wait(0.1)
@@ -85,7 +87,7 @@ class Surroundings:
             while not self.stop.is_set():
                 cursor = await connection.execute(VICTIM)
                 self.tally.counts["backends terminated"] += len(await cursor.fetchall())
-                await self.wait(self.dice.uniform(0.02, 0.2))
+                await self.wait(self.dice.uniform(0.02, 0.5))
 
     async def watch_slots(self) -> None:
         async with await self.connect() as connection:
