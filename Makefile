@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 
 VENV_CHART := $(VENV)/.chart-ready
 
-.PHONY: demo test test-slow chart check format lock bench bench-claim wheel clean gateway-report mutants storm spin rules scenarios
+.PHONY: demo test test-slow test-live test-postgres-15 chart check format lock bench bench-claim wheel clean gateway-report mutants storm spin rules scenarios
 
 demo: $(READY)
 	@$(BIN)/fairlease demo $(ARGS)
@@ -16,6 +16,14 @@ test: $(READY)
 
 test-slow: $(READY)
 	@$(BIN)/pytest -m slow --timeout 1200 $(ARGS)
+
+# Deploy skew, kills, restarts: real processes in real time, a few minutes.
+test-live: $(READY)
+	@$(BIN)/pytest -m slow --timeout 300 tests/skew tests/crash tests/drain/test_real_database.py tests/migration $(ARGS)
+
+# The database's part of the suite on Debian's Postgres 15.
+test-postgres-15: $(READY)
+	@$(BIN)/pytest -n auto tests/sql tests/race tests/migration tests/contract --postgres-binaries /usr/lib/postgresql/15/bin $(ARGS)
 
 # The guard rails of chart and image, with the real helm, promtool and hadolint.
 chart: $(VENV_CHART)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from fairlease.rpc import Rpc
 
+pytestmark = pytest.mark.slow
+
 KEY = "sb_secret_restart"
 DOWN_SECONDS = 0.5
 # Longer than the database is away: what was handled is settled then, not handled again.

@@ -19,6 +19,8 @@ from skew.workers import DrainWorker
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.slow
+
 QUEUE = "frozen"
 VISIBILITY_SECONDS, LEASE_SECONDS = 3, 2
 KNOBS = {

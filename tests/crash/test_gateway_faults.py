@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from fairlease.local.postgres import LocalPostgres
 
+pytestmark = pytest.mark.slow
+
 KEY = "sb_secret_faults"
 QUEUE = "skew"
 VISIBILITY_SECONDS = 4

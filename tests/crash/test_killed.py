@@ -20,6 +20,8 @@ from skew.workers import DrainWorker
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.slow
+
 POINTS = (
     "poke",
     "before claim",

@@ -17,6 +17,8 @@ from crash.worker_process import Orders
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.slow
+
 QUEUE = "terminated"
 VISIBILITY_SECONDS = 60
 GRACE_SECONDS = 3.0

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from fairlease.clock import Clock
     from fairlease.rpc import Rpc
 
+pytestmark = pytest.mark.slow
+
 # A simulated second takes so long: every difference of two endings is far above a round trip.
 REAL_SECONDS = 0.015
 

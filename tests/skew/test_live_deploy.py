@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     Serve = Callable[..., AbstractContextManager[Api]]
 
+pytestmark = pytest.mark.slow
+
 NEWEST = SCHEMAS[LEVELS[-1]]
 NOTIFIED = "pgrst"
 FEED_SECONDS = 0.1

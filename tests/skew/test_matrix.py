@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     Serve = Callable[[], AbstractContextManager[Api]]
     Lines = list[dict[str, Any]]
 
+pytestmark = pytest.mark.slow
+
 #: A diagonal: every worker once, every way to lack something once.
 QUICK = {
     ("this", "seven_arguments"),

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from drain.rig import Rig, virtual
 from fairlease.events import Degraded, HeartbeatFailed, LeaseLost, ReleaseFailed
+
+pytestmark = pytest.mark.slow
 
 
 @virtual

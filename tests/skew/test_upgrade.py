@@ -10,6 +10,8 @@ import pytest
 from fairlease.admin.migrate import migrate
 from skew.levels import FIRST_WITH_ATTACH, LEVELS, NEWEST, QUEUE, attach, reach
 
+pytestmark = pytest.mark.slow
+
 CLAIM = "pgmq_public.claim_org_slot_and_read(%s, 60, 1, 'h', 60, 1, 8)"
 OPTIONAL = ("settle_and_claim", "heartbeat_org_slot", "send_messages")
 EVERYTHING = ("claim_org_slot_and_read", "renew_org_slot", "release_org_slot", *OPTIONAL)
