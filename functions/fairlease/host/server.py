@@ -47,6 +47,7 @@ class ServeOptions:
 def check(options: ServeOptions, environ: Mapping[str, str]) -> None:
     """Everything that would fail in the worker, said here in one line, before it starts."""
     Required(environ).function_secrets()
+    Required(environ).sentry_dsn()
     functions = discover(options.folders)
     for function in functions.values():
         function.check()

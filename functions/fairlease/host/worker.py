@@ -28,12 +28,15 @@ from fairlease.settings import KnobIssue, Required, load_settings
 from fairlease.telemetry.logs import configure_logs, log_event
 from fairlease.telemetry.loop_lag import LoopLag
 from fairlease.telemetry.metrics import Metrics
+from fairlease.telemetry.sentry import Sentry, start_sentry
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
     from pathlib import Path
 
     from starlette.applications import Starlette
+
+    from fairlease.events import Observer
 
 log = logging.getLogger("fairlease.host")
 
@@ -47,6 +50,7 @@ class Isolate:
     lifetime: Lifetime
     clock: SystemClock
     lag: LoopLag
+    sentry: Sentry | None
 
     @asynccontextmanager
     async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
@@ -67,6 +71,8 @@ class Isolate:
             self.stop()
             await self.runs.until_idle()
             await self.engine.aclose()
+            if self.sentry is not None:
+                await self.sentry.aclose()
 
     def stop(self) -> None:
         """Begin nothing new, and end what is in flight before the server would kill it."""
@@ -85,10 +91,16 @@ def load(folders: Sequence[Path]) -> Starlette:
     settings = load_settings(environ)
     lifetime, issues = lifetime_of(settings.knobs, environ)
     metrics, clock = Metrics(), SystemClock()
-    engine = Engine(environ, functions, (log_event, metrics.observe))
+    observers: list[Observer] = [log_event, metrics.observe]
+    sentry = start_sentry(environ, clock)
+    if sentry is not None:
+        observers.append(sentry.observe)
+    engine = Engine(environ, functions, observers)
     runs = Runs(engine.new_run, engine.observe)
-    isolate = Isolate(engine, runs, lifetime, clock, LoopLag(clock))
+    isolate = Isolate(engine, runs, lifetime, clock, LoopLag(clock), sentry)
     known_issues = _all_issues([*settings.issues, *issues], functions, environ)
+    if sentry is not None:
+        sentry.report_knob_issues(issue for found in known_issues.values() for issue in found)
     page = MetricsPage(
         functions,
         runs,
