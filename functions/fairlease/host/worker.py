@@ -28,7 +28,6 @@ from fairlease.settings import KnobIssue, Required, load_settings
 from fairlease.telemetry.logs import configure_logs, log_event
 from fairlease.telemetry.loop_lag import LoopLag
 from fairlease.telemetry.metrics import Metrics
-from fairlease.telemetry.sentry import Sentry, start_sentry
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -36,7 +35,9 @@ if TYPE_CHECKING:
 
     from starlette.applications import Starlette
 
+    from fairlease.clock import Clock
     from fairlease.events import Observer
+    from fairlease.telemetry.sentry import Sentry
 
 log = logging.getLogger("fairlease.host")
 
@@ -92,7 +93,7 @@ def load(folders: Sequence[Path]) -> Starlette:
     lifetime, issues = lifetime_of(settings.knobs, environ)
     metrics, clock = Metrics(), SystemClock()
     observers: list[Observer] = [log_event, metrics.observe]
-    sentry = start_sentry(environ, clock)
+    sentry = _sentry(environ, clock)
     if sentry is not None:
         observers.append(sentry.observe)
     engine = Engine(environ, functions, observers)
@@ -119,6 +120,15 @@ def load(folders: Sequence[Path]) -> Starlette:
         metrics=page.render,
     )
     return build_app(surface, isolate.lifespan)
+
+
+def _sentry(environ: Mapping[str, str], clock: Clock) -> Sentry | None:
+    """None without a DSN, and then not even imported: half a second of every isolate's start."""
+    if Required(environ).sentry_dsn() is None:
+        return None
+    from fairlease.telemetry.sentry import start_sentry  # noqa: PLC0415
+
+    return start_sentry(environ, clock)
 
 
 def _all_issues(

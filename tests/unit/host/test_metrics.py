@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from typing import Any
 
 from fairlease.errors import FunctionMissing, TransientError
@@ -89,3 +91,12 @@ async def test_the_loops_lag_is_the_worst_since_the_last_look() -> None:
     assert lag.take() == 2.5
     assert lag.take() == 0.0
     task.cancel()
+
+
+def test_a_host_that_nobody_scrapes_and_that_reports_nowhere_imports_neither_client() -> None:
+    look = (
+        "import sys, fairlease.host.server\n"
+        "print({'sentry_sdk', 'prometheus_client'} & set(sys.modules))"
+    )
+    said = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == "set()"
