@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 
 from sql.worker import done, outcome
 
@@ -87,6 +88,23 @@ def test_two_settles_of_one_delivery_apply_once(
         "(select coalesce(sum(closed_count), 0) from fairlease.message_state)"
     ).fetchone()
     assert counts == (1, int(verb == "retry"))
+
+
+@pytest.mark.parametrize("verb", ["retry", "snooze", "give_back"])
+@pytest.mark.parametrize("late", ["done", "dead", "retry"])
+def test_a_settle_that_waited_for_another_of_its_delivery_finds_it_over(
+    hire: Hire, send: Fixture, call: Fixture, connection: psycopg.Connection, verb: str, late: str
+) -> None:
+    """What is known of the message is read after the wait, not with the lock."""
+    send("a")
+    first, second = hire("h1", open_transaction=True), hire("h2")
+    [delivery] = first.claim().deliveries
+    first.session.commit()
+    assert first.settle_only(outcome(verb, delivery, after_ms=1000)) == ["applied"]
+    waiting = call(second).start(second.settle_only, outcome(late, delivery)).seen_waiting()
+    first.session.commit()
+    assert waiting.result() == ["already"]
+    assert connection.execute("select count(*) from pgmq.q_jobs").fetchone() == (1,)
 
 
 @pytest.mark.parametrize("verb", ["done", "retry", "give_back", "dead"])
@@ -189,21 +207,21 @@ def test_two_senders_of_the_same_keys_in_opposite_orders_do_not_deadlock(
     hire: Hire, send: Fixture, call: Fixture, connection: psycopg.Connection
 ) -> None:
     connection.execute("select fairlease.attach_queue('jobs', unique_keys => true)")
-    first, second = hire("s1", open_transaction=True), hire("s2")
+    third, first, second = hire("s3", open_transaction=True), hire("s1"), hire("s2")
     messages = [{"message": {}, "key": f"k{number}"} for number in range(20)]
-    statement = "select pgmq_public.send_messages('jobs', %s)"
 
     def post(session: psycopg.Connection, said: list[dict[str, Any]]) -> Any:
-        row = session.execute(statement, (psycopg.types.json.Jsonb(said),)).fetchone()
-        assert row is not None
-        return row[0]
+        row = session.execute("select pgmq_public.send_messages('jobs', %s)", (Jsonb(said),))
+        return row.fetchone()[0]
 
-    sent = post(first.session, messages)
-    waiting = call(second).start(post, second.session, messages[::-1]).seen_waiting()
-    first.session.commit()
-    again = waiting.result()
-    assert again["existing"] == list(range(20))
-    assert again["ids"] == sent["ids"][::-1]
+    # Somebody holds a key in the middle, so that both are caught half way.
+    post(third.session, messages[10:11])
+    one = call(first).start(post, first.session, messages).seen_waiting()
+    two = call(second).start(post, second.session, messages[::-1]).seen_waiting()
+    third.session.rollback()
+    sent, again = one.result(), two.result()
+    assert sent["ids"] == again["ids"][::-1]
+    assert len(sent["existing"]) + len(again["existing"]) == 20
 
 
 @pytest.mark.usefixtures("makes_one_deadlock")
