@@ -1,8 +1,8 @@
-"""`python -m bench.gateway`: what a trivial call costs through the gateway, beside the same directly.
+"""`python -m bench.gateway`: a trivial call through the gateway, beside the same done directly.
 
 The direct one is begin, set role, claims and method, call, commit over psycopg, one statement after
-the other. Both are measured in turns, so that other load hits both; the goal is a ratio of at most 3.
-Then 200 calls at once, none of which may fail.
+the other. Both are measured in turns, so that other load hits both; the goal is a ratio of 3 at
+most. Then 200 calls at once, none of which may fail.
 """
 
 from __future__ import annotations

@@ -76,7 +76,8 @@ def run(sessions: list[psycopg.Connection], system: str, per_org: int, seconds: 
         row = (
             sessions[number]
             .execute(
-                f"call load.{system}('load', %s, %s, clock_timestamp() + make_interval(secs => %s), 0, 0)",
+                f"call load.{system}('load', %s, %s, "
+                "clock_timestamp() + make_interval(secs => %s), 0, 0)",
                 (number, per_org, seconds),
             )
             .fetchone()
