@@ -95,3 +95,11 @@ def test_killed_owner_takes_grandchildren_along() -> None:
         assert len(family) >= 3
         owner.kill()
         wait_until_gone(family)
+
+
+def test_a_stop_that_meets_the_end_is_not_waited_for_in_vain() -> None:
+    for _ in range(20):
+        child = Child(Command(Path(sys.executable), ("-S", "-c", "pass")))
+        child.start()
+        child.stop(grace_seconds=5.0)
+        assert child.wait(0) is not None

@@ -87,7 +87,8 @@ class Child:
         """Harmless when it has ended or was not started."""
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
-                self._process.send_signal(number)
+                # Not `send_signal`, which would reap a child that has just ended.
+                os.kill(self._process.pid, number)
 
     def stop(self, first: int = signal.SIGTERM, grace_seconds: float = 10.0) -> None:
         """Ask, wait, then kill the whole group. Returns when nothing of it is left."""
@@ -120,7 +121,8 @@ class Child:
             self._started.set()
         # Stragglers go before the leader is reaped: until then its group id cannot be reused.
         if hasattr(os, "waitid"):
-            os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
+            with contextlib.suppress(ChildProcessError):
+                os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
         else:
             self._process.wait()
         with contextlib.suppress(ProcessLookupError, PermissionError):
