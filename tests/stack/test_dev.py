@@ -98,6 +98,7 @@ def test_ctrl_c_while_it_starts_leaves_nothing(
         assert list(dev.temporary.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("argument", "part"),
     [("serve", "host"), pytest.param("-D", "database", marks=pytest.mark.slow)],
