@@ -47,21 +47,37 @@ begin
 end;
 $$;
 
--- What a call says whose queue lost its tables, or the functions made for it, since it was attached.
-create or replace function fairlease.raise_lost_queue(p_queue text, p_error text)
+-- Whether its tables went since it was attached.
+create or replace function fairlease.queue_is_lost(p_queue text)
+returns boolean
+language sql stable
+set search_path = ''
+as $$
+  select coalesce(bool_or(to_regclass(format('pgmq.%I', q.table_name)) is null), true)
+  from fairlease.queues q where q.queue = p_queue
+$$;
+
+-- What a call says that missed a table or a function: its queue's, or another one, such as that of
+-- a trigger of the database's owner.
+create or replace function fairlease.raise_missing(p_queue text, p_error text)
 returns void
 language plpgsql
 set search_path = ''
 as $$
 begin
-  raise exception 'queue_name: queue % is not what it was when it was attached (%): create it where '
-    'it was dropped, and attach it again', quote_literal(p_queue), p_error;
+  if fairlease.queue_is_lost(p_queue) then
+    raise exception 'queue_name: queue % is gone since it was attached (%): create it, and attach '
+      'it again', quote_literal(p_queue), p_error;
+  end if;
+  raise exception 'queue % is not what it was when it was attached, or a trigger on it misses '
+    'something (%): attach it again, or mend the trigger', quote_literal(p_queue), p_error;
 end;
 $$;
 
 revoke all on function
   fairlease.attached(text),
-  fairlease.raise_lost_queue(text, text)
+  fairlease.queue_is_lost(text),
+  fairlease.raise_missing(text, text)
 from public;
 
 notify pgrst, 'reload schema';

@@ -120,13 +120,22 @@ exception
   when deadlock_detected or serialization_failure then
     raise exception using errcode = 'lock_not_available',
       message = 'settle_and_claim met a lock conflict: call it again';
+  when program_limit_exceeded then
+    -- An answer holds 256 MB at most. Fewer messages, then; everything above was undone.
+    if coalesce(n, 0) <= 1 then
+      raise;
+    end if;
+    return pgmq_public.settle_and_claim(
+      queue_name, holder, outcomes, greatest(least(n, 500) / 4, 1), sleep_seconds,
+      lease_ttl_seconds, max_per_org, global_cap, pin_org
+    );
   when undefined_function then
     -- The messages are there: who hears that they are gone does not settle them again.
-    perform fairlease.raise_lost_queue(queue_name, sqlerrm);
+    perform fairlease.raise_missing(queue_name, sqlerrm);
   when undefined_table then
     -- Handlers that were in flight when their queue was dropped hear of their messages first.
-    if cardinality(v_outcomes) = 0 then
-      perform fairlease.raise_lost_queue(queue_name, sqlerrm);
+    if cardinality(v_outcomes) = 0 or not fairlease.queue_is_lost(queue_name) then
+      perform fairlease.raise_missing(queue_name, sqlerrm);
     end if;
     return fairlease.claim_json(queue_name, fairlease.refusal('no_demand', null), array(
       select fairlease.with_result(o, coalesce(o.result, 'gone'), null) from unnest(v_outcomes) o

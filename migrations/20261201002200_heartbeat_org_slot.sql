@@ -159,7 +159,7 @@ exception
     raise exception using errcode = 'lock_not_available',
       message = 'heartbeat_org_slot met a lock conflict: call it again';
   when undefined_table or undefined_function then
-    perform fairlease.raise_lost_queue(queue_name, sqlerrm);
+    perform fairlease.raise_missing(queue_name, sqlerrm);
 end;
 $$;
 
