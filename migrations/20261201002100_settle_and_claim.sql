@@ -1,55 +1,78 @@
 -- One round trip for what became of the last messages and for the next ones.
 select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('fairlease.migrations', 0));
 
--- jsonb_build_object looks every argument's type up at every call: what is small goes through text.
-create or replace function fairlease.settled_json(p_outcomes fairlease.outcome[])
-returns jsonb
-language plpgsql immutable parallel safe
-set search_path = ''
-as $$
-declare
-  v_outcome fairlease.outcome;
-  v_items text[] := '{}';
+do $$
 begin
-  if cardinality(p_outcomes) > 1 then
-    p_outcomes := array(select o from unnest(p_outcomes) o order by o.place);
+  -- A message as the caller gets it, in the order of its fields.
+  if pg_catalog.to_regtype('fairlease.delivered') is null then
+    create type fairlease.delivered as (
+      msg_id bigint, read_ct int, enqueued_at timestamptz, vt timestamptz, attempt int,
+      crashes int, closed_count int, message jsonb, headers jsonb
+    );
   end if;
-  foreach v_outcome in array p_outcomes loop
-    v_items := array_append(v_items,
-      '{"id":' || coalesce(v_outcome.id::text, 'null') || ',"result":"' || v_outcome.result || '"'
-      || case when v_outcome.note is null then '' else ',"note":' || to_json(v_outcome.note) end
-      || '}');
-  end loop;
-  return ('[' || array_to_string(v_items, ',') || ']')::jsonb;
 end;
 $$;
 
-create or replace function fairlease.deliveries_json(
+-- The answer is put together as text and read once: jsonb inside of jsonb is copied value by value.
+create or replace function fairlease.settled_text(p_outcomes fairlease.outcome[])
+returns text
+language plpgsql immutable parallel safe
+set search_path = ''
+as $$
+begin
+  if cardinality(p_outcomes) = 0 then
+    return '[]';
+  elsif cardinality(p_outcomes) = 1 and p_outcomes[1].note is null then
+    return '[{"id":' || coalesce(p_outcomes[1].id::text, 'null')
+      || ',"result":"' || p_outcomes[1].result || '"}]';
+  end if;
+  return '[' || (
+    select string_agg(
+      '{"id":' || coalesce(o.id::text, 'null') || ',"result":"' || o.result || '"'
+        || case when o.note is null then '' else ',"note":' || to_json(o.note) end || '}',
+      ',' order by o.place
+    )
+    from unnest(p_outcomes) o
+  ) || ']';
+end;
+$$;
+
+create or replace function fairlease.deliveries_text(
   p_queue text, p_messages fairlease.delivery[]
 )
-returns jsonb
+returns text
 language plpgsql volatile
 set search_path = ''
 as $$
 declare
-  v_message fairlease.delivery;
+  v_states fairlease.message_state[];
+  v_one fairlease.delivery := p_messages[1];
   v_state fairlease.message_state;
-  v_items jsonb[] := '{}';
 begin
   if p_messages is null then
     return '[]';
+  elsif cardinality(p_messages) = 1 then
+    v_state := fairlease.state_of(p_queue, v_one.msg_id, v_one.enqueued_at);
+    return '[' || to_json(row(
+      v_one.msg_id, v_one.read_ct, v_one.enqueued_at, v_one.vt,
+      v_one.read_ct - coalesce(v_state.uncounted, 0), coalesce(v_state.begun_count, 0),
+      coalesce(v_state.closed_count, 0), v_one.message, v_one.headers
+    )::fairlease.delivered) || ']';
   end if;
-  foreach v_message in array p_messages loop
-    v_state := fairlease.state_of(p_queue, v_message.msg_id, v_message.enqueued_at);
-    v_items := array_append(v_items, (
-        '{"msg_id":' || v_message.msg_id || ',"read_ct":' || v_message.read_ct
-        || ',"enqueued_at":' || to_json(v_message.enqueued_at) || ',"vt":' || to_json(v_message.vt)
-        || ',"attempt":' || v_message.read_ct - coalesce(v_state.uncounted, 0)
-        || ',"crashes":' || coalesce(v_state.begun_count, 0)
-        || ',"closed_count":' || coalesce(v_state.closed_count, 0) || '}'
-      )::jsonb || jsonb_build_object('message', v_message.message, 'headers', v_message.headers));
-  end loop;
-  return to_jsonb(v_items);
+  -- By an array of ids and not by a join, which may be planned as a look at all the state there is.
+  v_states := array(
+    select s from fairlease.message_state s
+    where s.queue = p_queue and s.msg_id = any (array(select m.msg_id from unnest(p_messages) m))
+  );
+  return (
+    select json_agg(row(
+      m.msg_id, m.read_ct, m.enqueued_at, m.vt, m.read_ct - coalesce(s.uncounted, 0),
+      coalesce(s.begun_count, 0), coalesce(s.closed_count, 0), m.message, m.headers
+    )::fairlease.delivered order by m.place)
+    from unnest(p_messages) with ordinality
+      m (msg_id, read_ct, enqueued_at, vt, message, headers, place)
+    left join unnest(v_states) s on s.msg_id = m.msg_id and s.enqueued_at = m.enqueued_at
+  );
 end;
 $$;
 
@@ -62,16 +85,14 @@ set search_path = ''
 as $$
 begin
   return (
-      '{"status":' || coalesce('"' || p_answer.status || '"', 'null')
-      || ',"org":' || coalesce(to_json(p_answer.org)::text, 'null')
-      || case when p_answer.cause is null then '' else ',"cause":"' || p_answer.cause || '"' end
-      || case when p_answer.retry_after_ms is null then ''
-        else ',"retry_after_ms":' || p_answer.retry_after_ms end
-      || '}'
-    )::jsonb || jsonb_build_object(
-      'settled', fairlease.settled_json(p_settled),
-      'messages', fairlease.deliveries_json(p_queue, p_answer.messages)
-    );
+    '{"status":' || coalesce('"' || p_answer.status || '"', 'null')
+    || ',"org":' || coalesce(to_json(p_answer.org)::text, 'null')
+    || case when p_answer.cause is null then '' else ',"cause":"' || p_answer.cause || '"' end
+    || case when p_answer.retry_after_ms is null then ''
+      else ',"retry_after_ms":' || p_answer.retry_after_ms end
+    || ',"settled":' || fairlease.settled_text(p_settled)
+    || ',"messages":' || fairlease.deliveries_text(p_queue, p_answer.messages) || '}'
+  )::jsonb;
 end;
 $$;
 
@@ -144,8 +165,8 @@ end;
 $$;
 
 revoke all on function
-  fairlease.settled_json(fairlease.outcome[]),
-  fairlease.deliveries_json(text, fairlease.delivery[]),
+  fairlease.settled_text(fairlease.outcome[]),
+  fairlease.deliveries_text(text, fairlease.delivery[]),
   fairlease.claim_json(text, fairlease.claim_answer, fairlease.outcome[])
 from public;
 
