@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 # `settle_and_claim` returns one value, a plain claim a set that PostgREST may cut at max-rows.
 MOST_PER_CLAIM = 500
 MOST_PER_PLAIN_CLAIM = 100
+# From this many messages on, starting them all would hold up the loop longer than a round trip.
+LARGE_CLAIM = 16
 # So many claims in a row that failed in a way that may pass end the run; cron tries again.
 FAILURES_THAT_END = 3
 #: The org of messages whose answer names none; a pinned claim for it finds nothing.
@@ -166,6 +169,19 @@ class Claiming:
         flights = [Flight(queue, org, message) for message in answer.messages]
         self.messages += len(flights)
         self.in_flight.add(flights, sent_at)
+        if len(flights) < LARGE_CLAIM:
+            self._begin(flights)
+        else:
+            asyncio.get_running_loop().call_soon(self._begin_by_halves, flights)
+
+    def _begin_by_halves(self, flights: list[Flight]) -> None:
+        """In later steps of the loop: what is to be settled goes out first, and while the second
+        half begins, the ends of the first are on the wire."""
+        half = len(flights) // 2
+        self._begin(flights[:half])
+        asyncio.get_running_loop().call_soon(self._begin, flights[half:])
+
+    def _begin(self, flights: list[Flight]) -> None:
         for flight in flights:
             if self.refusal() is not None:
                 self.handling.give_back(flight)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+import functools
+from typing import TYPE_CHECKING, Any, LiteralString
 
 import psycopg
 from psycopg import sql
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 
 SCHEMA = "pgmq_public"
 # Named, so that a column added by a later version cannot change a prepared statement's result.
-CLAIM_COLUMNS = sql.SQL("status, org, msg_id, read_ct, enqueued_at, vt, message")
+CLAIM_COLUMNS = "status, org, msg_id, read_ct, enqueued_at, vt, message"
+VALUE = "value"
 CONNECT_SECONDS = 5
 
 
@@ -147,11 +149,11 @@ class PostgresRpc:
             await asyncio.wait(self._closing)
 
     async def _value(self, function: str, arguments: Mapping[str, Any], seconds: float) -> Any:
-        rows = await self._call(function, arguments, seconds, columns=sql.SQL("value"))
+        rows = await self._call(function, arguments, seconds, columns=VALUE)
         return rows[0]["value"] if rows else None
 
     async def _values(self, function: str, arguments: Mapping[str, Any], seconds: float) -> Any:
-        rows = await self._call(function, arguments, seconds, columns=sql.SQL("value"))
+        rows = await self._call(function, arguments, seconds, columns=VALUE)
         return [row["value"] for row in rows]
 
     async def _call(
@@ -160,22 +162,14 @@ class PostgresRpc:
         arguments: Mapping[str, Any],
         seconds: float,
         *,
-        columns: sql.SQL,
+        columns: LiteralString,
     ) -> list[dict[str, Any]]:
-        statement = sql.SQL("select {} from {}({}) as {}").format(
-            columns,
-            sql.Identifier(SCHEMA, function),
-            sql.SQL(", ").join(
-                sql.SQL("{} => {}").format(sql.Identifier(name), sql.Placeholder(name))
-                for name in arguments
-            ),
-            sql.SQL("value") if columns is not CLAIM_COLUMNS else sql.SQL("answer"),
-        )
+        statement = _statement(function, columns, tuple(arguments))
         call = self._execute(function, statement, arguments, seconds)
         return await within(seconds, call, function, self._retire)
 
     async def _execute(
-        self, function: str, statement: sql.Composed, arguments: Mapping[str, Any], seconds: float
+        self, function: str, statement: bytes, arguments: Mapping[str, Any], seconds: float
     ) -> list[dict[str, Any]]:
         try:
             pool = await self._connected()
@@ -223,3 +217,21 @@ class PostgresRpc:
             task = asyncio.ensure_future(pool.close(timeout=1.0))
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
+
+
+@functools.cache
+def _statement(function: str, columns: LiteralString, arguments: tuple[str, ...]) -> bytes:
+    """Composed once: there are as many as there are functions and ways to call them."""
+    return (
+        sql.SQL("select {} from {}({}) as {}")
+        .format(
+            sql.SQL(columns),
+            sql.Identifier(SCHEMA, function),
+            sql.SQL(", ").join(
+                sql.SQL("{} => {}").format(sql.Identifier(name), sql.Placeholder(name))
+                for name in arguments
+            ),
+            sql.Identifier(VALUE if columns == VALUE else "answer"),
+        )
+        .as_bytes()
+    )
