@@ -74,7 +74,7 @@ COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --
   --no-emit-index-url
 lock:
 	$(COMPILE) --all-extras --group dev pyproject.toml -o requirements.lock
-	$(COMPILE) --extra direct --extra host --extra github -c requirements.lock pyproject.toml \
+	$(COMPILE) --extra direct --extra host --extra github --extra otel -c requirements.lock pyproject.toml \
 	  -o requirements-image.lock
 	$(COMPILE) --group pyproject.toml:chart -c requirements.lock -o requirements-chart.lock
 
