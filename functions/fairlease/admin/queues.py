@@ -35,6 +35,7 @@ class QueuePolicy:
 _DEFAULT = QueuePolicy()
 _LIST = """
 select m.queue_name as queue, q.id is not null as attached, m.is_partitioned, m.is_unlogged,
+  coalesce((to_jsonb(q) ->> 'paused')::boolean, false) as paused,
   q.on_success, q.max_attempts, q.retention::text as retention, q.unique_keys,
   q.resolver::text as resolver, m.created_at::text as created_at
 from pgmq.meta m left join fairlease.queues q on q.queue = m.queue_name

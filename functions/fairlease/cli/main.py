@@ -6,17 +6,22 @@ import sys
 
 import typer
 
+from fairlease.cli.circuit import app as circuit
 from fairlease.cli.demo import demo
 from fairlease.cli.dev import dev
+from fairlease.cli.dlq import app as dlq
 from fairlease.cli.doctor import doctor
 from fairlease.cli.init import init
+from fairlease.cli.message import app as message
 from fairlease.cli.migrate import migrate
+from fairlease.cli.org import app as org
 from fairlease.cli.poke import poke
 from fairlease.cli.queue import app as queue
 from fairlease.cli.send import send
 from fairlease.cli.serve import serve
 from fairlease.cli.settings import settings
 from fairlease.cli.simulate import simulate
+from fairlease.cli.slots import app as slots
 from fairlease.errors import FairleaseError
 
 _INTERRUPTED = 130
@@ -40,12 +45,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     help="Fair, crash-safe, multi-tenant background workers for Supabase Queues (pgmq).",
-    epilog="Exit codes: 0 done; 1 failed; 2 wrong input or configuration; "
-    "3 the database did not do it; 4 `migrate --check` found something to apply; 130 Ctrl-C.",
+    epilog="Exit codes: 0 done; 1 failed, or a question answered no; "
+    "2 wrong input or configuration; 3 the database did not do it, or not all of it; "
+    "4 `migrate --check` found something to apply; 130 Ctrl-C.",
 )
 for command in (demo, dev, doctor, init, migrate, send, serve, poke, settings, simulate):
     app.command()(command)
-app.add_typer(queue, name="queue")
+for name, group in {
+    "queue": queue,
+    "message": message,
+    "org": org,
+    "circuit": circuit,
+    "slots": slots,
+    "dlq": dlq,
+}.items():
+    app.add_typer(group, name=name)
 
 
 def run() -> None:

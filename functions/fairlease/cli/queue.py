@@ -1,4 +1,4 @@
-"""`fairlease queue`: make, attach and list queues."""
+"""`fairlease queue`: make, attach, list, measure, pause and purge queues."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
+from fairlease.cli.confirming import Yes, confirm
+from fairlease.cli.listing import print_rows, say_json
 from fairlease.cli.options import DatabaseUrl, Json, required
+from fairlease.cli.progress import progress
 
-app = typer.Typer(no_args_is_help=True, help="Make, attach and list queues.")
+app = typer.Typer(no_args_is_help=True, help="Make, attach, list, measure, pause and purge queues.")
 
 
 class OnSuccess(StrEnum):
@@ -103,14 +104,82 @@ def list_(database_url: DatabaseUrl = "", as_json: Json = False) -> None:
 
     found = queues.list_all(required(database_url))
     if as_json:
-        typer.echo(json.dumps({"queues": found}))
+        say_json({"queues": found})
         return
-    table = Table("queue", "attached", "on success", "max attempts", "retention")
-    for queue in found:
-        values = (queue["on_success"], queue["max_attempts"], queue["retention"])
-        shown = ["" if value is None else str(value) for value in values]
-        table.add_row(queue["queue"], "yes" if queue["attached"] else "no", *shown)
-    Console().print(table)
+    columns = ("queue", "attached", "paused", "on_success", "max_attempts", "retention")
+    print_rows(columns, found, "the database has no queue: `fairlease queue create` makes one")
+
+
+@app.command()
+def stats(database_url: DatabaseUrl = "", as_json: Json = False) -> None:
+    """What waits and runs in each attached queue, its dead letters, and what holds it up.
+
+    Counts end at 100,000. Example: fairlease queue stats --json
+    """
+    from fairlease.admin import backlog  # noqa: PLC0415 - as above
+
+    found = backlog.stats(required(database_url))
+    if as_json:
+        say_json({"queues": found})
+        return
+    columns = (
+        *("queue", "ready", "running", "delayed", "oldest_age_seconds", "slots"),
+        *("dead_letters", "dead_letters_new", "held_up_by"),
+    )
+    print_rows(columns, found, "no queue is attached: `fairlease queue create` makes one")
+
+
+@app.command()
+def pause(name: Name, database_url: DatabaseUrl = "", as_json: Json = False) -> None:
+    """Start no message of a queue any more; what runs goes on, and so do senders.
+
+    Example: fairlease queue pause async_calls
+    """
+    _pause(name, database_url, as_json, paused=True)
+
+
+@app.command()
+def resume(name: Name, database_url: DatabaseUrl = "", as_json: Json = False) -> None:
+    """Let a paused queue run again.
+
+    Example: fairlease queue resume async_calls
+    """
+    _pause(name, database_url, as_json, paused=False)
+
+
+@app.command()
+def purge(
+    name: Name, *, yes: Yes = False, database_url: DatabaseUrl = "", as_json: Json = False
+) -> None:
+    """Delete what waits in a queue, for good; asks, or takes --yes. What runs is left alone.
+
+    What is sent while it works stays. Broken off, it may be called again.
+
+    Example: fairlease queue purge async_calls --yes
+    """
+    from fairlease.admin import backlog  # noqa: PLC0415 - as above
+
+    url = required(database_url)
+    waiting = backlog.count_waiting(url, name)
+    confirm(f"Delete the {waiting} messages that wait in {name}, for good?", yes)
+    with progress("purging", waiting) as tell:
+        done = backlog.purge(url, name, tell)
+    if as_json:
+        say_json({"queue": name, **done})
+    else:
+        left = f"; {done['running']} are running and were left" if done["running"] else ""
+        typer.echo(f"deleted {done['removed']} messages of {name}{left}")
+
+
+def _pause(name: str, database_url: str, as_json: bool, *, paused: bool) -> None:
+    from fairlease.admin import backlog  # noqa: PLC0415 - as above
+
+    changed = backlog.pause(required(database_url), name, paused=paused)
+    state = "paused" if paused else "running"
+    if as_json:
+        say_json({"queue": name, "paused": paused, "changed": changed})
+    else:
+        typer.echo(f"queue {name} is {state}" if changed else f"queue {name} was {state} already")
 
 
 def _say(answer: dict[str, Any], verb: str, as_json: bool) -> None:
