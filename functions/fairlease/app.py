@@ -21,7 +21,7 @@ from fairlease.settings import Required, Settings, Transport, load_settings
 from fairlease.telemetry.logs import log_event
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from fairlease.messages.registry import Handler
     from fairlease.rpc import Database, Rpc, Upkeep
@@ -39,9 +39,17 @@ class App:
     """Everything that one process needs to run functions against one database."""
 
     def __init__(
-        self, environ: Mapping[str, str], *, observers: Sequence[Observer] = (log_event,)
+        self,
+        environ: Mapping[str, str],
+        *,
+        observers: Sequence[Observer] = (log_event,),
+        trace_calls: Callable[[Rpc, str], Rpc] | None = None,
     ) -> None:
-        """Raises `ConfigurationError` where a required setting is missing or malformed."""
+        """Raises `ConfigurationError` where a required setting is missing or malformed.
+
+        `trace_calls` puts something around the calls of a run, which it is given the id of.
+        """
+        self._trace_calls = trace_calls or _untraced
         self._environ = environ
         self._required = Required(environ)
         self._transport = self._required.transport()
@@ -85,8 +93,9 @@ class App:
         knobs = settings.knobs
         if self._rpc is None:
             self._rpc = self.connect()
+        run_id = run_id or uuid.uuid4().hex
         setup = RunSetup(
-            run_id=run_id or uuid.uuid4().hex,
+            run_id=run_id,
             name=name,
             queues=tuple(queues),
             handlers=handlers,
@@ -95,7 +104,7 @@ class App:
                 None if unbounded else knobs.org_slot_run_budget_seconds,
                 lifetime_seconds=None if unbounded else knobs.isolate_lifetime_seconds,
             ),
-            rpc=self._rpc,
+            rpc=self._trace_calls(self._rpc, run_id),
             clock=SystemClock(),
             dice=random.Random(),  # noqa: S311 - jitter and names, no secrets
             observe=self._observe,
@@ -104,7 +113,7 @@ class App:
         )
 
         async def connect() -> Rpc:
-            return self.connect()
+            return self._trace_calls(self.connect(), run_id)
 
         return Drain(setup, in_thread(connect), in_own_thread)
 
@@ -115,6 +124,10 @@ class App:
         if self._upkeep is not None:
             await self._upkeep.aclose()
             self._upkeep = None
+
+
+def _untraced(rpc: Rpc, _run_id: str) -> Rpc:
+    return rpc
 
 
 def scaled(knobs: Knobs, scale: float) -> Knobs:

@@ -13,6 +13,7 @@ from fairlease.cli.options import Json
 from fairlease.clock import SystemClock
 from fairlease.errors import ConfigurationError
 from fairlease.settings import KnobIssue, Required, Settings, Transport, load_settings
+from fairlease.telemetry.span_profile import trace_profile
 
 if TYPE_CHECKING:
     from fairlease.admin.doctor import Check
@@ -38,7 +39,11 @@ def doctor(
 
     folders, checks = _functions(functions)
     settings = load_settings(os.environ)
-    issues = [*settings.issues, *lifetime_of(settings.knobs, os.environ)[1]]
+    issues = [
+        *settings.issues,
+        *lifetime_of(settings.knobs, os.environ)[1],
+        *trace_profile(os.environ)[1],
+    ]
     for folder in folders.values():
         issues += [i for i in folder.settings(os.environ).issues if i not in issues]
     checks = [

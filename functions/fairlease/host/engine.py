@@ -18,7 +18,7 @@ from fairlease.settings import Required
 from fairlease.telemetry.logs import log_event
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from fairlease.drain.run import Drain
     from fairlease.events import Observer
@@ -58,12 +58,15 @@ class Engine:
         environ: Mapping[str, str],
         functions: Mapping[str, FunctionFolder],
         observers: Sequence[Observer] = (log_event,),
+        trace_calls: Callable[[Rpc, str], Rpc] | None = None,
     ) -> None:
         """Raises `ConfigurationError` for a function or a connection that cannot work."""
         self._environ = environ
         self.observe = fan_out(observers)
         drains = [f for f in functions.values() if f.kind is Kind.DRAIN]
-        self._app = App(environ, observers=observers) if drains or _has_database(environ) else None
+        self._app: App | None = None
+        if drains or _has_database(environ):
+            self._app = App(environ, observers=observers, trace_calls=trace_calls)
         workers = {f.name: f.load_worker() for f in drains}
         self._handlers = {name: worker.handlers for name, worker in workers.items()}
         self._closers = [close for worker in workers.values() for close in worker.closers]

@@ -28,6 +28,8 @@ from fairlease.settings import KnobIssue, Required, load_settings
 from fairlease.telemetry.logs import configure_logs, log_event
 from fairlease.telemetry.loop_lag import LoopLag
 from fairlease.telemetry.metrics import Metrics
+from fairlease.telemetry.span_export import SpanExport, start_spans
+from fairlease.telemetry.span_profile import trace_profile
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -52,6 +54,7 @@ class Isolate:
     clock: SystemClock
     lag: LoopLag
     sentry: Sentry | None
+    spans: SpanExport | None
 
     @asynccontextmanager
     async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
@@ -74,6 +77,8 @@ class Isolate:
             await self.engine.aclose()
             if self.sentry is not None:
                 await self.sentry.aclose()
+            if self.spans is not None:
+                await self.spans.aclose()
 
     def stop(self) -> None:
         """Begin nothing new, and end what is in flight before the server would kill it."""
@@ -96,10 +101,15 @@ def load(folders: Sequence[Path]) -> Starlette:
     sentry = _sentry(environ, clock)
     if sentry is not None:
         observers.append(sentry.observe)
-    engine = Engine(environ, functions, observers)
+    spans = start_spans(environ, clock)
+    if spans is not None:
+        observers.append(spans.observe)
+    engine = Engine(environ, functions, observers, spans.trace_calls if spans else None)
     runs = Runs(engine.new_run, engine.observe)
-    isolate = Isolate(engine, runs, lifetime, clock, LoopLag(clock), sentry)
-    known_issues = _all_issues([*settings.issues, *issues], functions, environ)
+    isolate = Isolate(engine, runs, lifetime, clock, LoopLag(clock), sentry, spans)
+    known_issues = _all_issues(
+        [*settings.issues, *issues, *trace_profile(environ)[1]], functions, environ
+    )
     if sentry is not None:
         sentry.report_knob_issues(issue for found in known_issues.values() for issue in found)
     page = MetricsPage(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairlease.errors import FunctionMissing, InvalidInput
 from fairlease.messages.outgoing import check_message
+from fairlease.messages.trace_headers import with_trace
 from fairlease.model import Sent
 
 if TYPE_CHECKING:
@@ -26,7 +27,10 @@ async def send(
     *,
     timeout_seconds: float = 30.0,
 ) -> Sent:
-    """Check all, then send all in one round trip. Raises `InvalidInput` before anything is sent."""
+    """Check all, then send all in one round trip. Raises `InvalidInput` before anything is sent.
+
+    Where an OpenTelemetry span is active, the messages carry it on (`traceparent`).
+    """
     for index, message in enumerate(messages):
         try:
             check_message(message)
@@ -38,9 +42,10 @@ async def send(
         return Sent(())
     try:
         return await rpc.send_messages(
-            queue, messages, delay_seconds, timeout_seconds=timeout_seconds
+            queue, with_trace(messages), delay_seconds, timeout_seconds=timeout_seconds
         )
     except FunctionMissing:
+        # Nobody asked for the trace: without headers it is left out.
         bodies = [_without_features(message) for message in messages]
     ids: list[int] = []
     for start in range(0, len(bodies), CHUNK):

@@ -36,7 +36,7 @@ class KnobIssue:
 
     env: str
     raw: str
-    effective: int
+    effective: int | str
     kind: IssueKind
     message: str
 

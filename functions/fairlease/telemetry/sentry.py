@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fairlease import events as ev
-from fairlease.messages.verdicts import Verdict
 from fairlease.telemetry.counting import label
 from fairlease.telemetry.cron_monitors import check_in
+from fairlease.telemetry.failures import is_failure, kind_of_error
 from fairlease.telemetry.logs import fields_of, kind_of
 from fairlease.telemetry.sentry_issues import Issues, start_sdk
 from fairlease.telemetry.sentry_scopes import Scopes
@@ -186,16 +186,3 @@ _LISTENERS: Mapping[type[ev.Event], Callable[[Sentry, Any], None]] = {
     ev.SettleFailed: Sentry._settle_failed,  # noqa: SLF001
     ev.TopUpSkipped: Sentry._top_up_skipped,  # noqa: SLF001
 }
-
-
-def is_failure(event: ev.HandlerEnded) -> bool:
-    """A dead letter, or a retry that the handler did not ask for."""
-    if event.outcome == "DeadLetter":
-        return True
-    return event.outcome == "RetryLater" and not isinstance(event.error, Verdict)
-
-
-def kind_of_error(error: BaseException) -> str:
-    """The error's class, with its module where it is not Python's own."""
-    kind = type(error)
-    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
