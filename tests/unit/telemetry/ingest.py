@@ -34,12 +34,7 @@ class Ingest:
 
     def wait_for(self, holds: Callable[[], bool]) -> bool:
         """Whether it comes true in time; for a process whose SDK cannot be flushed from here."""
-        end = time.monotonic() + PATIENCE_SECONDS
-        while time.monotonic() < end:
-            if holds():
-                return True
-            time.sleep(0.02)
-        return False
+        return comes_true(holds)
 
     def take(self, body: bytes) -> None:
         self.bodies.append(body)
@@ -68,13 +63,29 @@ def ingest() -> Iterator[Ingest]:
         def log_message(self, *_: Any) -> None:
             return
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    with serving(Handler) as port:
+        kept.dsn = f"http://public@127.0.0.1:{port}/1"
+        yield kept
+
+
+@contextmanager
+def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[int]:
+    """Yields the port."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
-    kept.dsn = f"http://public@127.0.0.1:{server.server_address[1]}/1"
     try:
-        yield kept
+        yield server.server_address[1]
     finally:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def comes_true(holds: Callable[[], bool]) -> bool:
+    end = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < end:
+        if holds():
+            return True
+        time.sleep(0.02)
+    return False

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import threading
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -16,6 +15,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from fairlease.clock import SystemClock
 from fairlease.telemetry.spans import Spans
+from unit.telemetry.ingest import PATIENCE_SECONDS, comes_true, serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
 
     from fairlease.clock import Clock
-
-PATIENCE_SECONDS = 30.0
 
 
 @dataclass
@@ -67,12 +65,7 @@ class Collector:
         return [span for _, span in self.spans if span.name == name]
 
     def wait_for(self, holds: Callable[[], bool]) -> bool:
-        end = time.monotonic() + PATIENCE_SECONDS
-        while time.monotonic() < end:
-            if holds():
-                return True
-            time.sleep(0.02)
-        return False
+        return comes_true(holds)
 
     def take(self, body: bytes) -> None:
         for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
@@ -99,17 +92,12 @@ def collector(*, dead: bool = False) -> Iterator[Collector]:
         def log_message(self, *_: Any) -> None:
             return
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    received.url = f"http://127.0.0.1:{server.server_address[1]}"
-    try:
-        yield received
-    finally:
-        over.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with serving(Handler) as port:
+        received.url = f"http://127.0.0.1:{port}"
+        try:
+            yield received
+        finally:
+            over.set()
 
 
 def said(span: Any) -> dict[str, Any]:
