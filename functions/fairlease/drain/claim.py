@@ -175,8 +175,10 @@ class Claiming:
             asyncio.get_running_loop().call_soon(self._begin_by_halves, flights)
 
     def _begin_by_halves(self, flights: list[Flight]) -> None:
-        """In later steps of the loop: what is to be settled goes out first, and while the second
-        half begins, the ends of the first are on the wire."""
+        """In later steps of the loop, so that what is to be settled goes out first.
+
+        While the second half begins, the ends of the first are on the wire.
+        """
         half = len(flights) // 2
         self._begin(flights[:half])
         asyncio.get_running_loop().call_soon(self._begin, flights[half:])
