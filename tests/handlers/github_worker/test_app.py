@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Any
 
+import httpx
+import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -26,6 +29,14 @@ def private_pem(key: rsa.RSAPrivateKey) -> str:
         serialization.PrivateFormat.TraditionalOpenSSL,
         serialization.NoEncryption(),
     ).decode()
+
+
+def signed(key: rsa.RSAPrivateKey, **claims: Any) -> str:
+    """A token of the App; times are seconds from now, None leaves a claim out."""
+    given = {"iss": APP_ID, "iat": 0, "exp": 300} | claims
+    now = int(time.time())
+    said = {k: now + v if k != "iss" else v for k, v in given.items() if v is not None}
+    return jwt.encode(said, private_pem(key), "RS256")
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +110,41 @@ async def test_a_wrong_key_names_both_variables(
 
     with pytest.raises(ConfigurationError, match="renew GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY"):
         await tenant.deliver("create_repo", repository="hw")
+
+
+@pytest.mark.parametrize(
+    ("claims", "said"),
+    [
+        ({}, None),
+        ({"exp": 660}, "too far in the future"),
+        ({"iat": -700, "exp": -100}, "could not be decoded"),
+        ({"exp": None}, "could not be decoded"),
+        ({"iss": "1"}, "Integration not found"),
+    ],
+)
+def test_the_server_takes_only_the_tokens_that_github_takes(
+    tenant: Tenant, key: rsa.RSAPrivateKey, claims: dict[str, Any], said: str | None
+) -> None:
+    answer = httpx.get(
+        f"{tenant.server.url}/orgs/{tenant.login}/installation",
+        headers={"authorization": f"Bearer {signed(key, **claims)}"},
+    )
+    assert answer.status_code == (401 if said else 200)
+    assert said is None or said in answer.json()["message"]
+
+
+def test_a_token_of_one_installation_opens_its_own_organization_alone(
+    tenant: Tenant, key: rsa.RSAPrivateKey
+) -> None:
+    other = f"{tenant.login}-other"
+    tenant.server.put_org(other)
+    with httpx.Client(base_url=tenant.server.url) as client:
+        app = {"authorization": f"Bearer {signed(key)}"}
+        found = client.get(f"/orgs/{tenant.login}/installation", headers=app).json()
+        issued = client.post(f"/app/installations/{found['id']}/access_tokens", headers=app).json()
+        client.headers["authorization"] = f"token {issued['token']}"
+        answers = [client.get(f"/orgs/{org}").status_code for org in (tenant.login, other)]
+    assert answers == [200, 404]
 
 
 async def test_an_installation_that_vanishes_before_its_token_is_said(tenant: Tenant) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import socket
 import time
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -183,3 +185,26 @@ async def test_what_the_control_does_not_understand_is_refused(client: httpx.Asy
         ("POST", "/_control/faults", [{"kind": "explode"}]),
     ):
         assert (await client.request(method, path, json=body)).status_code == 400
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_reset_is_a_reset_of_tcp_and_of_no_other_connection(
+    github: GitHubServer, org: str, after: bool
+) -> None:
+    github.add_faults({"kind": "reset", "org": org, "method": "POST", "after": after})
+    address = urlsplit(github.url)
+    body = b'{"name": "hw"}'
+    head = (
+        f"POST /orgs/{org}/repos HTTP/1.1\r\nhost: local\r\nauthorization: {TOKEN['authorization']}"
+        f"\r\ncontent-length: {len(body)}\r\n\r\n"
+    )
+    with (
+        socket.create_connection((address.hostname, address.port), 5) as other,
+        socket.create_connection((address.hostname, address.port), 5) as broken,
+    ):
+        broken.sendall(head.encode() + body)
+        with pytest.raises(ConnectionResetError):
+            broken.recv(1)
+        other.sendall(head.encode() + body.replace(b"hw", b"h2"))
+        assert other.recv(12) == b"HTTP/1.1 201"
+    assert {"h2", *(["hw"] if after else [])} == set(github.org(org)["repos"]) - set(REPOS)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fairlease.local.github.world import Org
 
 INSTALLATION_TOKEN_SECONDS = 3_600.0
+LONGEST_APP_TOKEN_SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,8 @@ class Credentials:
             )
         except jwt.PyJWTError:
             raise ApiError(401, "A JSON web token could not be decoded") from None
+        if claims["exp"] - self.clock.now().timestamp() > LONGEST_APP_TOKEN_SECONDS:
+            raise ApiError(401, "'Expiration time' claim ('exp') is too far in the future")
         if str(claims["iss"]) != self.app.app_id:
             raise ApiError(401, "Integration not found")
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-Kind = Literal["status", "slow", "cut"]
+Kind = Literal["status", "slow", "cut", "reset"]
 
 
 @dataclass(slots=True)
 class Fault:
-    """`cut` drops the connection in mid-answer; `after` lets the effect happen first.
+    """`cut` ends the connection in mid-answer, `reset` resets it before; `after` the effect.
+
+    Without `after` nothing has happened at the server.
 
     `path` is a part of the path, `method` an HTTP method; empty matches any.
     """

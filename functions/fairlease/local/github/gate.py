@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from fairlease.local.github.answers import ApiError
 from fairlease.local.github.meter import Call
+from fairlease.local.github.reset import reset_connection
 from fairlease.local.github.throttle import Throttle
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from fairlease.local.github.world import Org, World
 
     Endpoint = Callable[["Api", Request], Awaitable[Response]]
+
+# As proxies log it: the connection went before the answer.
+ANSWERED_NOBODY = 499
 
 _anonymous = count(1)
 
@@ -85,7 +89,7 @@ def guarded(endpoint: Endpoint, *, creates: bool = False) -> Callable[[Request],
             response = await _unless_gone(request, _pass(api, request, call, endpoint, admit))
             status = response.status_code
         except ClientGone:
-            response = Response(status_code=499)
+            response = Response(status_code=ANSWERED_NOBODY)
         finally:
             # Closed before the answer leaves, or the caller's next request could overlap it.
             meter.closed(call, api.clock.monotonic(), status)
@@ -125,23 +129,28 @@ async def _with_fault(api: Api, request: Request, call: Call, endpoint: Endpoint
     if fault.after:
         with suppress(ApiError):
             await endpoint(api, request)
-    broken = await _after_its_time(api, fault)
+    broken = await _after_its_time(api, request, fault)
     return broken or await endpoint(api, request)
 
 
 async def struck(api: Api, org: str, request: Request) -> Response | None:
     """The broken answer that is due, if any, for an endpoint outside of the gate."""
     fault = api.faults.strike(org, request.method, request.url.path)
-    return await _after_its_time(api, fault) if fault else None
+    return await _after_its_time(api, request, fault) if fault else None
 
 
-async def _after_its_time(api: Api, fault: Fault) -> Response | None:
+async def _after_its_time(api: Api, request: Request, fault: Fault) -> Response | None:
     if fault.seconds:
         await api.clock.sleep(fault.seconds)
     if fault.kind == "slow":
         return None
     if fault.kind == "cut":
         return CutResponse()
+    if fault.kind == "reset":
+        if request.client is not None:
+            # Granian gives the port as text.
+            reset_connection((request.client.host, int(request.client.port)))
+        return Response(status_code=ANSWERED_NOBODY)
     return Response(fault.body, fault.status, {"content-type": "text/html", **fault.headers})
 
 
