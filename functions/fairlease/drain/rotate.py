@@ -30,6 +30,7 @@ async def settle_and_rotate(drain: Drain, ended: list[Flight]) -> str | None:
     idle_until, asked = math.inf, 0
     while True:
         ended = await _settle_apart(drain, ended)
+        drain.setup.woken.clear()  # what is said of from here on, this probe may miss
         reason = await _probe(drain, ended)
         ended = []
         if reason is not None or len(drain.in_flight):
@@ -121,8 +122,8 @@ async def _idle(drain: Drain, until: float, asked: int) -> bool:
     pause = drain.delay.after_empty()
     if drain.retry_after_seconds is not None:
         pause = min(pause, max(drain.retry_after_seconds, _soonest(drain, asked)))
-    await drain.pause(min(pause, left))
-    return drain.must_end() is None and (pause < left or asked == 0)
+    woken = await drain.pause(min(pause, left))
+    return drain.must_end() is None and (woken or pause < left or asked == 0)
 
 
 def _soonest(drain: Drain, asked: int) -> float:

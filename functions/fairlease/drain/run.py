@@ -80,7 +80,6 @@ class Drain:
     # was answered at all.
     retry_after_seconds: float | None = None
     probe_was_answered: bool = False
-    _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _timers: list[asyncio.TimerHandle] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -136,7 +135,7 @@ class Drain:
 
     def stop_because(self, reason: str) -> None:
         self.claiming.stopping = self.claiming.stopping or reason
-        self._stop.set()
+        self.setup.woken.set()
 
     def cancel_handlers(self, reason: str = STOPPING) -> None:
         """Tell the handlers to end. Those that do are settled; the others are then abandoned."""
@@ -168,10 +167,11 @@ class Drain:
         self.skipped = None
         self.delay.after_work()
 
-    async def pause(self, seconds: float) -> None:
-        """Wait, unless the run is stopped first."""
+    async def pause(self, seconds: float) -> bool:
+        """Wait, unless the run is woken or stopped first; whether it was."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._stop.wait(), seconds)
+            return await asyncio.wait_for(self.setup.woken.wait(), seconds)
+        return False
 
     async def _learn_mode(self) -> bool:
         """Before anything is hidden: can this database extend messages? False: unreachable."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,8 @@ class RunSetup:
     clock: Clock
     dice: random.Random
     observe: Observer = field(default=lambda _event: None)
+    # Set by whoever knows of new work: an idle run looks at once. Its own stop sets it too.
+    woken: asyncio.Event = field(default_factory=asyncio.Event)
     cancel_on_lost_lease: bool = False
     # Whether an operator set the visibility timeout; a mode without heartbeats then respects it.
     visibility_is_set: bool = False

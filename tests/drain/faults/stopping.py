@@ -65,7 +65,7 @@ FAULTS = (
         "D20",
         f"{_STOPPING}d20_a_stop_wakes_an_idle_run",
         "run.py",
-        "        self._stop.set()\n",
+        "        self.setup.woken.set()\n",
         "",
         "an idle run sleeps through its stop",
     ),
