@@ -36,58 +36,16 @@ begin
 end;
 $$;
 
--- Never raises: one outcome that cannot be read must not undo its neighbours. The numbers are those
--- of the JSON, null where there is something else.
-create or replace function fairlease.parse_outcome(
-  p_said jsonb, p_place int, p_id numeric, p_ct numeric, p_after_ms numeric, p_took_ms numeric,
-  p_limit jsonb
-)
-returns fairlease.outcome
-language plpgsql immutable parallel safe
-set search_path = ''
-as $$
-declare
-  v_outcome fairlease.outcome;
-  -- Ten years: further off is a mistake in units.
-  v_longest constant numeric := 315576000000;
-  v_note text := case
-    when jsonb_typeof(p_said) <> 'object' then 'an outcome must be an object'
-    when p_id is null or p_id <> trunc(p_id) or abs(p_id) > 9223372036854775807
-    then 'id must be a message id'
-    when p_ct is null or p_ct <> trunc(p_ct) or not p_ct between 1 and 2147483647
-    then 'ct must be the read_ct of the delivery'
-    when coalesce(p_said ->> 'do' not in ('done', 'retry', 'snooze', 'give_back', 'dead'), true)
-    then 'do must be done, retry, snooze, give_back or dead'
-    when p_after_ms is null or not p_after_ms between 0 and v_longest
-    then 'after_ms must be a number from 0 to ten years'
-    when jsonb_typeof(p_limit) <> 'object' then 'limit must be an object'
-  end;
-begin
-  if v_note is null then
-    return row(
-      p_place, p_id, p_ct, p_said ->> 'do', p_after_ms,
-      least(greatest(coalesce(p_took_ms, 0), 0), v_longest),
-      left(p_said ->> 'reason', 1000), left(p_said ->> 'error', 16000), p_limit is not null,
-      case when jsonb_typeof(p_limit -> 'until_ms') = 'number'
-        then greatest((p_limit -> 'until_ms')::numeric, 0) end,
-      left(p_limit ->> 'reason', 1000), null, null, null, null, null, null, null
-    )::fairlease.outcome;
-  end if;
-  v_outcome.place := p_place;
-  v_outcome.id := case
-    when p_id = trunc(p_id) and abs(p_id) <= 9223372036854775807 then p_id
-  end;
-  v_outcome.result := 'refused';
-  v_outcome.note := v_note;
-  return v_outcome;
-end;
-$$;
-
+-- One outcome that cannot be read is refused, and does not undo its neighbours. In one query and
+-- without a function for each: half of what reading them cost went into calling it.
 create or replace function fairlease.parse_outcomes(p_said jsonb)
 returns fairlease.outcome[]
 language plpgsql immutable parallel safe
 set search_path = ''
 as $$
+declare
+  -- Ten years: further off is a mistake in units.
+  v_longest constant numeric := 315576000000;
 begin
   if coalesce(jsonb_typeof(p_said) <> 'array', true) then
     raise exception 'outcomes must be an array: pass [] to settle nothing';
@@ -96,19 +54,49 @@ begin
       jsonb_array_length(p_said);
   end if;
   return array(
-    select fairlease.parse_outcome(
-      e.value, e.place::int,
-      case when jsonb_typeof(e.value -> 'id') = 'number' then (e.value -> 'id')::numeric end,
-      case when jsonb_typeof(e.value -> 'ct') = 'number' then (e.value -> 'ct')::numeric end,
-      case coalesce(jsonb_typeof(e.value -> 'after_ms'), 'null')
-        when 'null' then 0
-        when 'number' then (e.value -> 'after_ms')::numeric
-      end,
-      case when jsonb_typeof(e.value -> 'took_ms') = 'number'
-        then (e.value -> 'took_ms')::numeric end,
-      nullif(e.value -> 'limit', 'null')
-    )
-    from jsonb_array_elements(p_said) with ordinality e (value, place)
+    select case when r.note is null then row(
+        r.place, r.id, r.ct, r.verb, r.after_ms,
+        least(greatest(coalesce(r.took_ms, 0), 0), v_longest),
+        left(r.said ->> 'reason', 1000), left(r.said ->> 'error', 16000), r.said_limit is not null,
+        case when jsonb_typeof(r.said_limit -> 'until_ms') = 'number'
+          then greatest((r.said_limit -> 'until_ms')::numeric, 0) end,
+        left(r.said_limit ->> 'reason', 1000), null, null, null, null, null, null, null
+      )::fairlease.outcome
+      else row(
+        r.place, case when r.id = trunc(r.id) and abs(r.id) <= 9223372036854775807 then r.id end,
+        null, null, null, null, null, null, null, null, null, 'refused', r.note,
+        null, null, null, null, null
+      )::fairlease.outcome
+    end
+    from (
+      select n.*, case
+        when jsonb_typeof(n.said) <> 'object' then 'an outcome must be an object'
+        when n.id is null or n.id <> trunc(n.id) or abs(n.id) > 9223372036854775807
+        then 'id must be a message id'
+        when n.ct is null or n.ct <> trunc(n.ct) or not n.ct between 1 and 2147483647
+        then 'ct must be the read_ct of the delivery'
+        when coalesce(n.verb not in ('done', 'retry', 'snooze', 'give_back', 'dead'), true)
+        then 'do must be done, retry, snooze, give_back or dead'
+        when n.after_ms is null or not n.after_ms between 0 and v_longest
+        then 'after_ms must be a number from 0 to ten years'
+        when jsonb_typeof(n.said_limit) <> 'object' then 'limit must be an object'
+      end as note
+      from (
+        select e.value as said, e.place::int, e.value ->> 'do' as verb,
+          case when jsonb_typeof(e.value -> 'id') = 'number' then (e.value -> 'id')::numeric end as id,
+          case when jsonb_typeof(e.value -> 'ct') = 'number' then (e.value -> 'ct')::numeric end as ct,
+          case coalesce(jsonb_typeof(e.value -> 'after_ms'), 'null')
+            when 'null' then 0
+            when 'number' then (e.value -> 'after_ms')::numeric
+          end as after_ms,
+          case when jsonb_typeof(e.value -> 'took_ms') = 'number'
+            then (e.value -> 'took_ms')::numeric end as took_ms,
+          nullif(e.value -> 'limit', 'null') as said_limit
+        from jsonb_array_elements(p_said) with ordinality e (value, place)
+        offset 0
+      ) n
+      offset 0
+    ) r
   );
 end;
 $$;
@@ -222,7 +210,6 @@ $$;
 
 revoke all on function
   fairlease.whole_in(jsonb, bigint),
-  fairlease.parse_outcome(jsonb, int, numeric, numeric, numeric, numeric, jsonb),
   fairlease.parse_outcomes(jsonb),
   fairlease.judge_outcome(
     fairlease.outcome, fairlease.locked_message, fairlease.message_state, int, timestamptz

@@ -218,16 +218,14 @@ begin
     return p_outcomes;
   end if;
   -- Where only some are done, these would be locked before the others: out of the order of ids.
-  if p_queue.on_success = 'archive' and fairlease.names_each_once(p_outcomes)
-    and not exists (select from unnest(p_outcomes) o where o.verb is distinct from 'done')
-  then
+  if p_queue.on_success = 'archive' and fairlease.all_done_once(p_outcomes) then
     v_finished := fairlease.finish_quickly(p_queue, p_outcomes, p_now);
-    if cardinality(p_outcomes) = 1 and v_finished is not null then
-      return array[fairlease.with_result(p_outcomes[1], 'applied', null)];
+    if cardinality(v_finished) = cardinality(p_outcomes) then
+      return fairlease.all_applied(p_outcomes);
     end if;
     select array_agg(fairlease.with_result(o, 'applied', null))
-        filter (where o.id = any (v_finished) and o.verb = 'done'),
-      array_agg(o) filter (where (o.id = any (v_finished) and o.verb = 'done') is not true)
+        filter (where o.id = any (v_finished)),
+      array_agg(o) filter (where (o.id = any (v_finished)) is not true)
     into v_settled, v_left
     from unnest(p_outcomes) o;
   end if;
@@ -238,14 +236,38 @@ begin
 end;
 $$;
 
-create or replace function fairlease.names_each_once(p_outcomes fairlease.outcome[])
+create or replace function fairlease.all_done_once(p_outcomes fairlease.outcome[])
 returns boolean
 language plpgsql immutable
 set search_path = ''
 as $$
 begin
-  return cardinality(p_outcomes) = 1 or cardinality(p_outcomes) = (
-    select count(distinct o.id) from unnest(p_outcomes) o
+  if cardinality(p_outcomes) = 1 then
+    return p_outcomes[1].verb is not distinct from 'done';
+  end if;
+  return (
+    select count(distinct o.id) filter (where o.verb = 'done') = cardinality(p_outcomes)
+    from unnest(p_outcomes) o
+  );
+end;
+$$;
+
+-- `with_result` for each of many, without a call for each.
+create or replace function fairlease.all_applied(p_outcomes fairlease.outcome[])
+returns fairlease.outcome[]
+language plpgsql immutable
+set search_path = ''
+as $$
+begin
+  if cardinality(p_outcomes) = 1 then
+    return array[fairlease.with_result(p_outcomes[1], 'applied', null)];
+  end if;
+  return array(
+    select row(
+      o.place, o.id, o.ct, o.verb, o.after_ms, o.took_ms, o.reason, o.error, o.limited, o.limit_ms,
+      o.limit_reason, 'applied', o.note, o.org, o.enqueued_at, o.claimed_at, o.visible_at, o.attempt
+    )::fairlease.outcome
+    from unnest(p_outcomes) o
   );
 end;
 $$;
@@ -257,7 +279,8 @@ revoke all on function
   fairlease.finish_quickly(fairlease.queues, fairlease.outcome[], timestamptz),
   fairlease.settle_carefully(fairlease.queues, text, fairlease.outcome[], timestamptz),
   fairlease.settle(fairlease.queues, text, fairlease.outcome[], text, boolean, timestamptz),
-  fairlease.names_each_once(fairlease.outcome[])
+  fairlease.all_done_once(fairlease.outcome[]),
+  fairlease.all_applied(fairlease.outcome[])
 from public;
 
 notify pgrst, 'reload schema';

@@ -228,8 +228,7 @@ DELIVERIES = (
         ("parse_message", "v_new.message || jsonb_build_object('key', p_said ->> 'key')",
             "v_new.message")),
     mutant("one bad outcome undoes its neighbours", "one bad outcome does not undo its neighbours",
-        ("parse_outcome", "v_outcome.result := 'refused'",
-            "raise exception '%', v_outcome.note")),
+        ("parse_outcomes", "'refused', r.note", "(1 / (r.place - r.place))::text, r.note")),
 )  # fmt: skip
 
 CIRCUITS = (

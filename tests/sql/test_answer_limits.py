@@ -13,7 +13,7 @@ from sql.worker import done, outcome
 if TYPE_CHECKING:
     from sql.conftest import Hire, Send
 
-# One jsonb value holds 256 MiB less one byte: three of these fit into none.
+# An answer holds 256 MiB: three of these do not fit.
 HUGE = 96 * 1024 * 1024
 BREAK = """
 create function public.broken() returns trigger language plpgsql as
@@ -25,8 +25,8 @@ create trigger broken before update on pgmq.q_jobs for each row execute function
 def sizes_of_claim(session: psycopg.Connection, outcomes: list[Any], n: int) -> dict[str, Any]:
     """The claim in the server, without its messages crossing the wire."""
     row = session.execute(
-        "select jsonb_build_object('status', a -> 'status', 'settled', a -> 'settled', "
-        "'messages', jsonb_array_length(a -> 'messages')) "
+        "select json_build_object('status', a -> 'status', 'settled', a -> 'settled', "
+        "'messages', json_array_length(a -> 'messages')) "
         "from pgmq_public.settle_and_claim('jobs', 'h1', %s, %s, 120, 60, 1, 8) a",
         (Jsonb(outcomes), n),
     ).fetchone()

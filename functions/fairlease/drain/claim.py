@@ -172,7 +172,8 @@ class Claiming:
         if len(flights) < LARGE_CLAIM:
             self._begin(flights)
         else:
-            asyncio.get_running_loop().call_soon(self._begin_by_halves, flights)
+            loop = asyncio.get_running_loop()
+            loop.call_soon(loop.call_soon, self._begin_by_halves, flights)
 
     def _begin_by_halves(self, flights: list[Flight]) -> None:
         """In later steps of the loop, so that what is to be settled goes out first.
