@@ -20,7 +20,7 @@ test-slow: $(READY)
 # Deploy skew, kills, restarts: real processes in real time, a few minutes.
 test-live: $(READY)
 	@$(BIN)/pytest -m slow --timeout 300 tests/skew tests/crash tests/drain/test_real_database.py tests/migration tests/sql \
-	  tests/stack/test_dev.py $(ARGS)
+	  tests/stack/test_dev.py tests/stack/test_work.py $(ARGS)
 
 # The database's part of the suite on Debian's Postgres 15.
 test-postgres-15: $(READY)

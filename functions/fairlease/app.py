@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 import os
@@ -10,7 +11,7 @@ import uuid
 from typing import TYPE_CHECKING
 
 from fairlease.clock import SystemClock
-from fairlease.drain.budget import run_budget
+from fairlease.drain.budget import RunBudget, run_budget
 from fairlease.drain.renew import in_thread
 from fairlease.drain.run import Drain
 from fairlease.drain.setup import RunSetup
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 # The database counts leases in whole seconds, and a loaded laptop must not lose one to a hiccup.
 SHORTEST_SCALED_LEASE_SECONDS = 6
 SHORTEST_SCALED_VISIBILITY_SECONDS = 12
+
+# A run of a process without a wall clock ends after this, and the next asks anew for what the
+# database lacked: it may have been migrated.
+SHIFT_SECONDS = 3600
 
 # Says that this process ended itself; `os.EX_SOFTWARE`, which not every platform has.
 GIVEN_UP_EXIT_CODE = 70
@@ -85,31 +90,40 @@ class App:
         handlers: Mapping[str, Handler],
         function_knobs: Mapping[str, object] | None = None,
         *,
-        run_id: str | None = None,
-        unbounded: bool = False,
+        woken: asyncio.Event | None = None,
     ) -> Drain:
-        """One run, not started. `unbounded`: no isolate's wall clock is over this process."""
+        """One run, not started.
+
+        `woken` is given by a process that has no wall clock: it wakes the run, which idles rather
+        than ends, and claims for a shift at most.
+        """
         settings = self.settings(function_knobs)
         knobs = settings.knobs
+        clock = SystemClock()
+        if woken is None:
+            budget = run_budget(
+                knobs.org_slot_run_budget_seconds, lifetime_seconds=knobs.isolate_lifetime_seconds
+            )
+        else:
+            knobs = knobs.model_copy(update={"idle_budget_seconds": SHIFT_SECONDS})
+            budget = RunBudget(clock.monotonic() + SHIFT_SECONDS / self._time_scale)
         if self._rpc is None:
             self._rpc = self.connect()
-        run_id = run_id or uuid.uuid4().hex
+        run_id = uuid.uuid4().hex
         setup = RunSetup(
             run_id=run_id,
             name=name,
             queues=tuple(queues),
             handlers=handlers,
             knobs=scaled(knobs, self._time_scale),
-            budget=run_budget(
-                None if unbounded else knobs.org_slot_run_budget_seconds,
-                lifetime_seconds=None if unbounded else knobs.isolate_lifetime_seconds,
-            ),
+            budget=budget,
             rpc=self._trace_calls(self._rpc, run_id),
-            clock=SystemClock(),
+            clock=clock,
             dice=random.Random(),  # noqa: S311 - jitter and names, no secrets
             observe=self._observe,
             visibility_is_set=settings.visibility_set,
             end_process=_end_process,
+            woken=woken or asyncio.Event(),
         )
 
         async def connect() -> Rpc:

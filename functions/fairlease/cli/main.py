@@ -22,6 +22,7 @@ from fairlease.cli.serve import serve
 from fairlease.cli.settings import settings
 from fairlease.cli.simulate import simulate
 from fairlease.cli.slots import app as slots
+from fairlease.cli.work import work
 from fairlease.errors import FairleaseError
 
 _INTERRUPTED = 130
@@ -49,7 +50,7 @@ app = typer.Typer(
     "2 wrong input or configuration; 3 the database did not do it, or not all of it; "
     "4 `migrate --check` found something to apply; 130 Ctrl-C.",
 )
-for command in (demo, dev, doctor, init, migrate, send, serve, poke, settings, simulate):
+for command in (demo, dev, doctor, init, migrate, send, serve, poke, settings, simulate, work):
     app.command()(command)
 for name, group in {
     "queue": queue,

@@ -171,6 +171,31 @@ def purge(
         typer.echo(f"deleted {done['removed']} messages of {name}{left}")
 
 
+@app.command()
+def notify(
+    name: Name,
+    *,
+    throttle_ms: Annotated[
+        int, typer.Option(min=0, max=3_600_000, help="At most one in so many milliseconds.")
+    ] = 250,
+    off: Annotated[bool, typer.Option("--off", help="Tell of nothing any more.")] = False,
+    database_url: DatabaseUrl = "",
+    as_json: Json = False,
+) -> None:
+    """Tell `fairlease work` of new messages at once, by pgmq's NOTIFY; or, with --off, no more.
+
+    Example: fairlease queue notify async_calls
+    """
+    from fairlease.admin import notifying  # noqa: PLC0415 - as above
+
+    throttle = None if off else throttle_ms
+    notifying.tell_of_inserts(required(database_url), name, throttle)
+    if as_json:
+        say_json({"queue": name, "throttle_ms": throttle})
+    else:
+        typer.echo(f"queue {name} {'tells of nothing' if off else 'tells of new messages'}")
+
+
 def _pause(name: str, database_url: str, as_json: bool, *, paused: bool) -> None:
     from fairlease.admin import backlog  # noqa: PLC0415 - as above
 

@@ -18,6 +18,7 @@ from fairlease.settings import Required
 from fairlease.telemetry.logs import log_event
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable, Mapping, Sequence
 
     from fairlease.drain.run import Drain
@@ -89,6 +90,12 @@ class Engine:
         assert self._app is not None  # noqa: S101 - there is a drain
         handlers, knobs = self._handlers[folder.name], folder.manifest.knobs
         return DrainRun(self._app.drain(folder.name, folder.queues, handlers, knobs))
+
+    def new_shift(self, folder: FunctionFolder, woken: asyncio.Event) -> Drain:
+        """A run of a drain that idles until it is woken. For a process without a wall clock."""
+        assert self._app is not None  # noqa: S101 - there is a drain
+        handlers, knobs = self._handlers[folder.name], folder.manifest.knobs
+        return self._app.drain(folder.name, folder.queues, handlers, knobs, woken=woken)
 
     def upkeep(self) -> Upkeep | None:
         """None where no database is configured."""

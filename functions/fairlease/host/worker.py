@@ -21,14 +21,14 @@ from fairlease.host.isolate import (
 )
 from fairlease.host.lifetime import Lifetime, lifetime_of
 from fairlease.host.metrics import MetricsPage, QueueStatsCache
+from fairlease.host.observers import Observers, start_observers
 from fairlease.host.runs import Runs
 from fairlease.host.stop_signals import StopSignalLoop
 from fairlease.host.web import Surface, build_app
 from fairlease.settings import KnobIssue, Required, load_settings
-from fairlease.telemetry.logs import configure_logs, log_event
+from fairlease.telemetry.logs import configure_logs
 from fairlease.telemetry.loop_lag import LoopLag
 from fairlease.telemetry.metrics import Metrics
-from fairlease.telemetry.span_export import SpanExport, start_spans
 from fairlease.telemetry.span_profile import trace_profile
 
 if TYPE_CHECKING:
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
 
     from starlette.applications import Starlette
 
-    from fairlease.clock import Clock
-    from fairlease.events import Observer
-    from fairlease.telemetry.sentry import Sentry
 
 log = logging.getLogger("fairlease.host")
 
@@ -53,8 +50,7 @@ class Isolate:
     lifetime: Lifetime
     clock: SystemClock
     lag: LoopLag
-    sentry: Sentry | None
-    spans: SpanExport | None
+    observers: Observers
 
     @asynccontextmanager
     async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
@@ -75,10 +71,7 @@ class Isolate:
             self.stop()
             await self.runs.until_idle()
             await self.engine.aclose()
-            if self.sentry is not None:
-                await self.sentry.aclose()
-            if self.spans is not None:
-                await self.spans.aclose()
+            await self.observers.aclose()
 
     def stop(self) -> None:
         """Begin nothing new, and end what is in flight before the server would kill it."""
@@ -97,21 +90,15 @@ def load(folders: Sequence[Path]) -> Starlette:
     settings = load_settings(environ)
     lifetime, issues = lifetime_of(settings.knobs, environ)
     metrics, clock = Metrics(), SystemClock()
-    observers: list[Observer] = [log_event, metrics.observe]
-    sentry = _sentry(environ, clock)
-    if sentry is not None:
-        observers.append(sentry.observe)
-    spans = start_spans(environ, clock)
-    if spans is not None:
-        observers.append(spans.observe)
-    engine = Engine(environ, functions, observers, spans.trace_calls if spans else None)
+    observers = start_observers(environ, clock)
+    engine = Engine(environ, functions, [*observers.all, metrics.observe], observers.trace_calls)
     runs = Runs(engine.new_run, engine.observe)
-    isolate = Isolate(engine, runs, lifetime, clock, LoopLag(clock), sentry, spans)
-    known_issues = _all_issues(
+    isolate = Isolate(engine, runs, lifetime, clock, LoopLag(clock), observers)
+    known_issues = all_issues(
         [*settings.issues, *issues, *trace_profile(environ)[1]], functions, environ
     )
-    if sentry is not None:
-        sentry.report_knob_issues(issue for found in known_issues.values() for issue in found)
+    if observers.sentry is not None:
+        observers.sentry.report_knob_issues(i for found in known_issues.values() for i in found)
     page = MetricsPage(
         functions,
         runs,
@@ -132,16 +119,7 @@ def load(folders: Sequence[Path]) -> Starlette:
     return build_app(surface, isolate.lifespan)
 
 
-def _sentry(environ: Mapping[str, str], clock: Clock) -> Sentry | None:
-    """None without a DSN, and then not even imported: half a second of every isolate's start."""
-    if Required(environ).sentry_dsn() is None:
-        return None
-    from fairlease.telemetry.sentry import start_sentry  # noqa: PLC0415
-
-    return start_sentry(environ, clock)
-
-
-def _all_issues(
+def all_issues(
     of_host: list[KnobIssue], functions: Mapping[str, FunctionFolder], environ: Mapping[str, str]
 ) -> dict[str, list[KnobIssue]]:
     """By function, each said once; those of the environment stand under `host`."""
