@@ -7,6 +7,7 @@ import sys
 import typer
 
 from fairlease.cli.circuit import app as circuit
+from fairlease.cli.cron import app as cron
 from fairlease.cli.demo import demo
 from fairlease.cli.dev import dev
 from fairlease.cli.dlq import app as dlq
@@ -59,6 +60,7 @@ for name, group in {
     "circuit": circuit,
     "slots": slots,
     "dlq": dlq,
+    "cron": cron,
 }.items():
     app.add_typer(group, name=name)
 
