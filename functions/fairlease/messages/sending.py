@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fairlease.errors import FunctionMissing, InvalidInput
-from fairlease.messages.outgoing import check_message
+from fairlease.messages.outgoing import DEFAULT_SIZE_LIMIT, check_batch
 from fairlease.messages.trace_headers import with_trace
 from fairlease.model import Sent
 
@@ -26,18 +26,14 @@ async def send(
     delay_seconds: int = 0,
     *,
     timeout_seconds: float = 30.0,
+    size_limit_bytes: int = DEFAULT_SIZE_LIMIT,
 ) -> Sent:
-    """Check all, then send all in one round trip. Raises `InvalidInput` before anything is sent.
+    """Check all, then send all in one round trip and one transaction, at most 10,000.
 
+    Raises `InvalidInput`, naming the message's index and the path in it, before anything is sent.
     Where an OpenTelemetry span is active, the messages carry it on (`traceparent`).
     """
-    for index, message in enumerate(messages):
-        try:
-            check_message(message)
-        except InvalidInput as error:
-            raise InvalidInput(f"message {index}: {error}") from None
-    if isinstance(delay_seconds, bool) or not 0 <= delay_seconds <= 2**31 - 1:
-        raise InvalidInput(f"delay_seconds={delay_seconds!r}: give whole seconds, 0 or more")
+    check_batch(messages, delay_seconds, size_limit=size_limit_bytes)
     if not messages:
         return Sent(())
     try:

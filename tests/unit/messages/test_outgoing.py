@@ -6,7 +6,13 @@ from typing import Any
 import pytest
 
 from fairlease.errors import InvalidInput
-from fairlease.messages.outgoing import DEPTH_LIMIT, check_message
+from fairlease.messages.outgoing import (
+    BATCH_LIMIT,
+    BATCH_SIZE_LIMIT,
+    DEPTH_LIMIT,
+    check_batch,
+    check_message,
+)
 from fairlease.model import NewMessage
 
 
@@ -29,6 +35,8 @@ def nested(levels: int) -> Any:
         ({1: 2}, r"\$: the key 1 is no text"),
         ({"x": b"bytes"}, r"\$\.x: bytes is not JSON"),
         ({"x": "y" * 2_000_000}, r"\$: the message has 2000009 bytes, the limit is 1048576"),
+        ({"x": [10**5000]}, r"\$\.x\[0\]: a number of more than 4299 digits"),
+        ({"x": -(10**4300)}, r"\$\.x: a number of more than 4299 digits"),
         (nested(DEPTH_LIMIT + 2), "nested deeper than 200"),
         (nested(10_000), "nested deeper than 200"),
     ],
@@ -60,3 +68,33 @@ def test_every_json_value_may_be_sent_and_integers_have_any_size(body: Any) -> N
 def test_a_bad_key_org_or_header_is_named(message: NewMessage, said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         check_message(message)
+
+
+@pytest.mark.parametrize(
+    "delay", [-1, 1.5, float("nan"), float("inf"), 2**31, 10**12, True, None, "60"]
+)
+def test_a_delay_is_whole_seconds_that_end_before_the_calendar_does(delay: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"^delay_seconds=.*: give whole seconds"):
+        check_batch([NewMessage({})], delay)
+
+
+def test_a_bad_message_of_many_is_named_by_index_and_path() -> None:
+    messages = [NewMessage({"n": n}) for n in range(50)]
+    messages[37] = NewMessage({"a": [{"b": "\x00"}]})
+    with pytest.raises(InvalidInput, match=r"^message 37: \$\.a\[0\]\.b: contains NUL"):
+        check_batch(messages, 0)
+
+
+def test_headers_count_against_the_size() -> None:
+    with pytest.raises(InvalidInput, match="the limit is 1048576"):
+        check_message(NewMessage({}, headers={"h": "x" * 1_048_576}))
+
+
+def test_more_than_one_call_can_carry_is_refused_with_the_limit() -> None:
+    check_batch([NewMessage({})] * BATCH_LIMIT, 0)
+    with pytest.raises(InvalidInput, match=r"^10001 messages, the limit of one call is 10000"):
+        check_batch([NewMessage({})] * (BATCH_LIMIT + 1), 0)
+    million = NewMessage({"x": "y" * 1_000_000})
+    fits = BATCH_SIZE_LIMIT // 1_000_008
+    with pytest.raises(InvalidInput, match=rf"^message {fits}: with it the call has more than"):
+        check_batch([million] * (fits + 1), 0)
