@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import multiprocessing
 import os
@@ -12,6 +13,7 @@ from multiprocessing.connection import wait
 from typing import TYPE_CHECKING
 
 from fairlease.drain.budget import ISOLATE_STARTED_AT
+from fairlease.host.stop_signals import StopSignalLoop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,7 +92,13 @@ async def retire(
 
 
 def ask_parent_for_successor() -> None:
-    """The server's own reload: the successor accepts first, then this process gets SIGTERM."""
+    """The server's own reload: the successor accepts first, then this process gets SIGTERM.
+
+    Not once that has come: the successor is there, and would be replaced at once.
+    """
+    loop = asyncio.get_running_loop()
+    if isinstance(loop, StopSignalLoop) and loop.stopped:
+        return
     parent = multiprocessing.parent_process()
     if parent is not None and parent.pid == os.getppid():
         os.kill(os.getppid(), signal.SIGHUP)

@@ -26,7 +26,7 @@ class StopSignalLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         super().__init__()
         self.on_stop: Callable[[], None] | None = None
-        self._stopped = False
+        self.stopped = False
 
     def add_signal_handler(self, sig: int, callback: Callable[..., Any], *args: Any) -> None:  # type: ignore[override]
         if sig in _STOPS:
@@ -35,9 +35,9 @@ class StopSignalLoop(asyncio.SelectorEventLoop):
             super().add_signal_handler(sig, callback, *args)
 
     def _first(self, callback: Callable[..., Any], *args: Any) -> None:
-        if self._stopped:
+        if self.stopped:
             return
-        self._stopped = True
+        self.stopped = True
         try:
             if self.on_stop is not None:
                 self.on_stop()

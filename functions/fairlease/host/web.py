@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import logging
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ log = logging.getLogger("fairlease.host")
 
 SECRET_HEADER = "x-edge-function-secret"  # noqa: S105 - its name
 BODY_LIMIT = 64 * 1024
+BODY_SECONDS = 10
 _ALL_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"]
 
 
@@ -86,8 +88,8 @@ async def _poke(surface: Surface, request: Request) -> JSONResponse:
         return _refused(404, f"no function {name[:60]!r} here")
     if request.method != "POST":
         return _refused(405, "poke a function with POST", {"allow": "POST"})
-    if await _is_too_large(request):
-        return _refused(413, f"a poke carries at most {BODY_LIMIT} bytes", {"connection": "close"})
+    if refusal := await _unfit_body(request):
+        return refusal
     if surface.runs.stopping:
         return _refused(503, "this host is stopping; poke again", {"retry-after": "1"})
     return _started(surface.runs, folder)
@@ -112,6 +114,18 @@ def _opens(secrets: Sequence[SecretStr], request: Request) -> bool:
     for secret in secrets:
         found |= hmac.compare_digest(given[0], secret.get_secret_value().encode())
     return found
+
+
+async def _unfit_body(request: Request) -> JSONResponse | None:
+    """Nobody reads it, but a client sends it: bounded in size and time."""
+    closing = {"connection": "close"}
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            if await _is_too_large(request):
+                return _refused(413, f"a poke carries at most {BODY_LIMIT} bytes", closing)
+    except TimeoutError:
+        return _refused(408, f"the body of a poke comes within {BODY_SECONDS} s", closing)
+    return None
 
 
 async def _is_too_large(request: Request) -> bool:

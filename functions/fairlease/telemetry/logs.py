@@ -79,6 +79,17 @@ class _Kind:
     fields: tuple[str, ...]
 
 
+# An org or a method is a stranger's text: it must not begin a line, nor move a terminal's cursor.
+_CONTROLS = [*range(0x20), *range(0x7F, 0xA0)]
+_SEPARATORS = [*range(0x2028, 0x202F), *range(0x2066, 0x206A), *range(0xD800, 0xE000)]
+_ONE_LINE = (
+    {code: f"\\x{code:02x}" for code in _CONTROLS}
+    | {code: f"\\u{code:04x}" for code in _SEPARATORS}
+    | {0x0A: "\\n", 0x0D: "\\r", 0x09: "\\t"}
+)
+# JSON has escaped those below a space; its escape of the others is the same in every reader.
+_JSON_ONE_LINE = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), *_SEPARATORS)}
+
 _kinds: dict[type[Event], _Kind] = {}
 
 
@@ -151,7 +162,7 @@ class _JsonLines(logging.Formatter):
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str, ensure_ascii=False)
+        return json.dumps(line, default=str, ensure_ascii=False).translate(_JSON_ONE_LINE)
 
 
 class _TextLines(logging.Formatter):
@@ -159,6 +170,8 @@ class _TextLines(logging.Formatter):
         at = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S.%f")[:-3]
         fields = " ".join(f"{name}={value}" for name, value in _fields(record).items())
         line = f"{at} {record.levelname.lower():7} {record.getMessage()} {fields}".rstrip()
+        line = line.translate(_ONE_LINE)
         if record.exc_info:
-            line += "\n" + self.formatException(record.exc_info)
+            traceback = self.formatException(record.exc_info).split("\n")
+            line = "\n  ".join([line, *(said.translate(_ONE_LINE) for said in traceback)])
         return line

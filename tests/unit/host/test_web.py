@@ -12,6 +12,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
+from fairlease.host import web
 from fairlease.host.functions import FunctionFolder
 from fairlease.host.manifest import Kind, Manifest
 from fairlease.host.readiness import Readiness
@@ -216,3 +217,17 @@ async def test_metrics_are_open_and_answered_in_the_type_that_was_asked_for(host
     answer = await host.client.get("/metrics", headers={"accept": "text/plain"})
     assert (answer.status_code, answer.text) == (200, "asked for text/plain")
     assert answer.headers["content-type"] == "text/plain; version=0.0.4"
+
+
+async def test_a_body_that_does_not_come_is_given_up_after_its_time(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web, "BODY_SECONDS", 0.01)
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b"x"
+        await asyncio.Event().wait()
+
+    answer = await host.poke(content=chunks())
+    assert (answer.status_code, answer.headers["connection"]) == (408, "close")
+    assert not host.naps
