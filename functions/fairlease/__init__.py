@@ -7,6 +7,12 @@ To follow one message, read `host.web` (poke), then `drain.run`, `drain.claim`, 
 from __future__ import annotations
 
 from fairlease.errors import ConfigurationError
+from fairlease.messages.callers import (
+    once_within,
+    once_within_async,
+    send_within,
+    send_within_async,
+)
 from fairlease.messages.context import Context
 from fairlease.messages.registry import Worker
 from fairlease.messages.verdicts import Dead, RateLimited, Retry, Snooze
@@ -22,4 +28,8 @@ __all__ = [
     "Sent",
     "Snooze",
     "Worker",
+    "once_within",
+    "once_within_async",
+    "send_within",
+    "send_within_async",
 ]

@@ -79,6 +79,10 @@ class Rpc(Protocol):
         """The one of pgmq itself, at most 100 at a time, for a database without `send_messages`."""
         ...
 
+    async def once(self, queue: str, key: str, token: str, *, timeout_seconds: float) -> bool:
+        """Whether the effect named `key` is the caller's to do. With the same token, repeatable."""
+        ...
+
     async def archive(self, queue: str, msg_id: int, *, timeout_seconds: float) -> bool:
         """Unfenced success, for a database without `settle_and_claim`."""
         ...

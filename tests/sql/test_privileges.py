@@ -17,6 +17,7 @@ OURS = {
     "settle_and_claim",
     "heartbeat_org_slot",
     "send_messages",
+    "once",
     "queue_stats",
     "maintain_queues",
 }
@@ -101,6 +102,7 @@ CALLS = [
     "select pgmq_public.settle_and_claim('jobs', 'h', '[]', 1, 60, 60, 1, 8)",
     "select pgmq_public.heartbeat_org_slot('jobs', 'h', 60, 60, '[]')",
     "select pgmq_public.send_messages('jobs', '[]')",
+    "select pgmq_public.once('jobs', 'k')",
     "select pgmq_public.queue_stats()",
     "select pgmq_public.maintain_queues()",
     "select pgmq_public.send('jobs', '{}')",

@@ -193,12 +193,19 @@ class Handling:
             headers=message.headers or {},
             on_progress=self.in_flight.progress,
             sender=self._send,
+            inbox=self._take_key,
             log=logging.LoggerAdapter(_log, ids),
         )
 
     async def _send(self, queue: str, messages: Sequence[NewMessage]) -> Sent:
         """Shielded: a send that was cut off by its handler's end would have no known outcome."""
         return await asyncio.shield(asyncio.ensure_future(send(self.setup.rpc, queue, messages)))
+
+    async def _take_key(self, queue: str, key: str, token: str) -> bool:
+        """Waited for no longer than the lease allows, since a call that holds the key may hang."""
+        return await self.setup.rpc.once(
+            queue, key, token, timeout_seconds=self.setup.call_seconds()
+        )
 
     def _outcome(
         self, flight: Flight, handler: Handler, raised: BaseException | None, took_ms: int

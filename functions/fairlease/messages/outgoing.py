@@ -27,6 +27,18 @@ DEPTH_LIMIT = 200
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
+def new_message_json(message: NewMessage) -> dict[str, Any]:
+    """As `send_messages` takes it."""
+    said: dict[str, Any] = {"message": message.body}
+    if message.org is not None:
+        said["org"] = message.org
+    if message.key is not None:
+        said["key"] = message.key
+    if message.headers:
+        said["headers"] = dict(message.headers)
+    return said
+
+
 def check_batch(
     messages: Sequence[NewMessage], delay_seconds: int, *, size_limit: int = DEFAULT_SIZE_LIMIT
 ) -> None:
@@ -64,9 +76,7 @@ def check_message(message: NewMessage, *, size_limit: int = DEFAULT_SIZE_LIMIT) 
     if message.org is not None:
         check_text(message.org, "org")
     if message.key is not None:
-        check_text(message.key, "key")
-        if not message.key or len(message.key.encode()) > KEY_LIMIT_BYTES:
-            raise InvalidInput(f"key: give 1 to {KEY_LIMIT_BYTES} bytes, or no key")
+        check_key(message.key)
         if not isinstance(message.body, dict):
             raise InvalidInput("key: only a message that is a JSON object can carry a key")
     size = _size(message.body) + (_size(dict(message.headers)) if message.headers else 0)
@@ -80,6 +90,13 @@ def check_message(message: NewMessage, *, size_limit: int = DEFAULT_SIZE_LIMIT) 
 
 def _size(value: Any) -> int:
     return len(json.dumps(value, ensure_ascii=False).encode())
+
+
+def check_key(key: str) -> None:
+    """A key that is unique: of a live message, or of an effect."""
+    check_text(key, "key")
+    if not key or len(key.encode()) > KEY_LIMIT_BYTES:
+        raise InvalidInput(f"key: give 1 to {KEY_LIMIT_BYTES} bytes, or no key")
 
 
 def check_json(value: Any, path: str = "$", depth: int = 0) -> None:
@@ -104,7 +121,7 @@ def check_json(value: Any, path: str = "$", depth: int = 0) -> None:
             raise InvalidInput(f"{path}: {type(value).__name__} is not JSON; convert it first")
 
 
-def _check_number(number: float, path: str) -> None:
+def _check_number(number: Any, path: str) -> None:
     if isinstance(number, float):
         if not math.isfinite(number):
             raise InvalidInput(f"{path}: {number} is not JSON; send null or text instead")

@@ -61,6 +61,7 @@ class Wire:
     missing: set[str] = field(default_factory=set)
     cut: bool = False
     calls: list[Call] = field(default_factory=list)
+    taken: dict[tuple[str, str], str] = field(default_factory=dict)
     # The renewal of a real run calls from a thread of its own.
     _one_transaction: threading.Lock = field(default_factory=threading.Lock)
 
@@ -131,6 +132,12 @@ class Wire:
             return [self.database.send(queue, "(unresolved)", b, delay_seconds) for b in told]
 
         return await self._send(Call("send_batch", (queue, told)), timeout_seconds, send)
+
+    async def once(self, queue: str, key: str, token: str, *, timeout_seconds: float) -> bool:
+        def take() -> bool:
+            return self.taken.setdefault((queue, key), token) == token
+
+        return await self._send(Call("once", (queue, key, token)), timeout_seconds, take)
 
     async def archive(self, queue: str, msg_id: int, *, timeout_seconds: float) -> bool:
         call = Call("archive", (queue, msg_id))

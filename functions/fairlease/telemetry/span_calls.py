@@ -123,6 +123,9 @@ class TracedCalls:
                 queue, bodies, delay_seconds, timeout_seconds=timeout_seconds
             )
 
+    async def once(self, queue: str, key: str, token: str, *, timeout_seconds: float) -> bool:
+        return await self.rpc.once(queue, key, token, timeout_seconds=timeout_seconds)
+
     async def archive(self, queue: str, msg_id: int, *, timeout_seconds: float) -> bool:
         with self._span("settle", queue) as span:
             span.set_attribute("fairlease.msg_ids", [str(msg_id)])

@@ -35,7 +35,7 @@ from fairlease.model import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from fairlease.model import ClaimRequest, Delivery, NewMessage
+    from fairlease.model import ClaimRequest, Delivery
 
 FUNCTION_MISSING = frozenset({"PGRST202", "PGRST203", "42883", "42725"})
 UNAUTHORIZED = frozenset({"401", "403", "42501", "28000", "28P01", "PGRST301", "PGRST302"})
@@ -113,17 +113,6 @@ def limit_json(limit: Limit) -> dict[str, Any]:
 
 def deliveries_json(deliveries: Sequence[Delivery]) -> list[list[int]]:
     return [[delivery.msg_id, delivery.read_ct] for delivery in deliveries]
-
-
-def new_message_json(message: NewMessage) -> dict[str, Any]:
-    said: dict[str, Any] = {"message": message.body}
-    if message.org is not None:
-        said["org"] = message.org
-    if message.key is not None:
-        said["key"] = message.key
-    if message.headers:
-        said["headers"] = dict(message.headers)
-    return said
 
 
 def claim_of_rows(rows: Any) -> ClaimAnswer:

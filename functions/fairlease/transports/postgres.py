@@ -13,6 +13,7 @@ from psycopg.types.json import Jsonb
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from fairlease.errors import RpcError, TransientError
+from fairlease.messages.outgoing import new_message_json
 from fairlease.transports import codec
 from fairlease.transports.deadline import within
 
@@ -113,7 +114,7 @@ class PostgresRpc:
     ) -> Sent:
         arguments = {
             "queue_name": queue,
-            "messages": Jsonb([codec.new_message_json(message) for message in messages]),
+            "messages": Jsonb([new_message_json(message) for message in messages]),
             "sleep_seconds": delay_seconds,
         }
         value = await self._value("send_messages", arguments, timeout_seconds)
@@ -129,6 +130,10 @@ class PostgresRpc:
         }
         ids = await self._values("send_batch", arguments, timeout_seconds)
         return codec.ids_of(ids, len(bodies))
+
+    async def once(self, queue: str, key: str, token: str, *, timeout_seconds: float) -> bool:
+        arguments = {"queue_name": queue, "key": key, "token": token}
+        return codec.boolean_of("once", await self._value("once", arguments, timeout_seconds))
 
     async def archive(self, queue: str, msg_id: int, *, timeout_seconds: float) -> bool:
         arguments = {"queue_name": queue, "message_id": msg_id}

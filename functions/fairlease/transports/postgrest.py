@@ -12,6 +12,7 @@ from postgrest import APIError
 from supabase import AsyncClient, AsyncClientOptions
 
 from fairlease.errors import RpcError, TransientError
+from fairlease.messages.outgoing import new_message_json
 from fairlease.transports import codec
 from fairlease.transports.deadline import within
 
@@ -133,7 +134,7 @@ class PostgrestRpc:
     ) -> Sent:
         arguments = {
             "queue_name": queue,
-            "messages": [codec.new_message_json(message) for message in messages],
+            "messages": [new_message_json(message) for message in messages],
             "sleep_seconds": delay_seconds,
         }
         value = await self._call("send_messages", arguments, timeout_seconds)
@@ -149,6 +150,10 @@ class PostgrestRpc:
         }
         ids = await self._call("send_batch", arguments, timeout_seconds)
         return codec.ids_of(ids, len(bodies))
+
+    async def once(self, queue: str, key: str, token: str, *, timeout_seconds: float) -> bool:
+        arguments = {"queue_name": queue, "key": key, "token": token}
+        return codec.boolean_of("once", await self._call("once", arguments, timeout_seconds))
 
     async def archive(self, queue: str, msg_id: int, *, timeout_seconds: float) -> bool:
         arguments = {"queue_name": queue, "message_id": msg_id}

@@ -26,6 +26,7 @@ RPCS = frozenset(
         "renew_org_slot",
         "release_org_slot",
         "send_messages",
+        "once",
         "queue_stats",
         "maintain_queues",
     }
