@@ -36,6 +36,13 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True)
+class Unreadable:
+    """The body of a message that its reader cannot parse; `reason` is for a person."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """A claimed message. `attempt` and `crashes` count as the database does."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from fairlease.messages.verdicts import Dead
+from fairlease.model import Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +30,8 @@ class Envelope:
 
 def open_envelope(body: Any, handlers: Mapping[str, Handler]) -> Envelope:
     """Raise `Dead` for a message that no retry can help; never show a payload in the reason."""
+    if isinstance(body, Unreadable):
+        raise Dead(body.reason)
     if not isinstance(body, dict):
         raise Dead(f"not an object: the message is a JSON {_json_type(body)}")
     method = body.get("method")

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, LiteralString
 import psycopg
 from psycopg import sql
 from psycopg.rows import dict_row
-from psycopg.types.json import Jsonb
+from psycopg.types.json import Jsonb, set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from fairlease.errors import RpcError, TransientError
 from fairlease.messages.outgoing import new_message_json
 from fairlease.transports import codec
 from fairlease.transports.deadline import within
+from fairlease.transports.reading import loads
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -205,6 +206,7 @@ class PostgresRpc:
                 min_size=1,
                 max_size=self._connections,
                 open=False,
+                configure=_configure,
                 kwargs={
                     "autocommit": True,
                     "row_factory": dict_row,
@@ -222,6 +224,10 @@ class PostgresRpc:
             task = asyncio.ensure_future(pool.close(timeout=1.0))
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
+
+
+async def _configure(connection: psycopg.AsyncConnection[Any]) -> None:
+    set_json_loads(loads, connection)
 
 
 @functools.cache

@@ -15,6 +15,7 @@ from fairlease.errors import RpcError, TransientError
 from fairlease.messages.outgoing import new_message_json
 from fairlease.transports import codec
 from fairlease.transports.deadline import within
+from fairlease.transports.reading import loads
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,10 +42,14 @@ KEEPALIVE_SECONDS = 4.0
 _status: ContextVar[int] = ContextVar("fairlease_http_status", default=0)
 _is_empty: ContextVar[bool] = ContextVar("fairlease_http_is_empty", default=False)
 
+_body: ContextVar[bytes] = ContextVar("fairlease_http_body", default=b"")
+
 
 async def _look_at(response: httpx.Response) -> None:
     _status.set(response.status_code)
-    _is_empty.set(not await response.aread())
+    body = await response.aread()
+    _is_empty.set(not body)
+    _body.set(body)
 
 
 @dataclass(eq=False, slots=True)
@@ -232,9 +237,19 @@ async def _sent(api: AsyncClient, function: str, arguments: dict[str, Any]) -> A
         raise TransientError(_text(function, error), took_effect=False) from error
     except (httpx.HTTPError, UnicodeDecodeError) as error:
         raise TransientError(_text(function, error)) from error
+    except (RecursionError, ValueError):
+        # Neither says that the answer is no JSON: see `reading`.
+        data = _read_with_care(function)
     if _is_empty.get():
         raise TransientError(f"{function}: the answer is empty")
     return data
+
+
+def _read_with_care(function: str) -> Any:
+    try:
+        return loads(_body.get())
+    except ValueError as error:
+        raise TransientError(_text(function, error)) from error
 
 
 def _answered(function: str, error: APIError) -> RpcError:
