@@ -21,7 +21,7 @@ test-slow: $(READY)
 # Deploy skew, kills, restarts: real processes in real time, a few minutes.
 test-live: $(READY)
 	@$(BIN)/pytest -m slow --timeout 300 tests/skew tests/crash tests/drain/test_real_database.py tests/migration tests/sql \
-	  tests/stack/test_dev.py tests/stack/test_work.py tests/stack/test_pg_cron.py $(ARGS)
+	  tests/stack/test_dev.py tests/stack/test_work.py tests/stack/test_pg_cron.py tests/chain $(ARGS)
 
 # The database's part of the suite on Debian's Postgres 15.
 test-postgres-15: $(READY)
@@ -37,7 +37,7 @@ shims: $(VENV_DENO)
 
 # The whole chain on a fresh stack: cron -> Deno shim -> host -> drain, until a message is done.
 chain: $(VENV_DENO)
-	@$(BIN)/python -m tests.chain $(ARGS)
+	@PYTHONPATH=tests $(BIN)/python -m chain $(ARGS)
 
 # Planted faults, each caught; five minutes of storm; every interleaving of the seats (needs spin, cc).
 mutants: $(READY)
