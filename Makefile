@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 VENV_CHART := $(VENV)/.chart-ready
 VENV_DENO := $(VENV)/.deno-ready
 
-.PHONY: demo test test-slow test-live test-postgres-15 chart shims chain check format lock bench bench-claim wheel clean gateway-report mutants storm spin rules scenarios
+.PHONY: demo test test-slow test-live test-postgres-15 chart shims chain check format lock bench bench-claim bench-end-to-end wheel clean gateway-report mutants storm spin rules scenarios
 
 demo: $(READY)
 	@$(BIN)/fairlease demo $(ARGS)
@@ -68,10 +68,14 @@ rules: $(READY)
 scenarios: $(READY)
 	@$(BIN)/python -m tests.drain.scenarios --seconds $(or $(SECONDS),60) --shrink $(ARGS)
 
-bench: bench-claim
+bench: bench-claim bench-end-to-end
 
 bench-claim: $(READY)
 	@$(BIN)/python -m bench.claim $(ARGS)
+
+# No-op messages per second beside a bare loop of pgmq, and how soon a message is picked up.
+bench-end-to-end: $(READY)
+	@$(BIN)/python -m bench.end_to_end $(ARGS)
 
 # Every recorded answer of a real PostgREST against the local gateway's.
 gateway-report: $(READY)
