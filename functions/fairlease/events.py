@@ -292,15 +292,9 @@ Observer = Callable[[Event], None]
 _log = logging.getLogger("fairlease.events")
 
 
-def ignore(_event: Event) -> None:
-    """Nobody listens: who would say much asks for this first, and makes no event."""
-
-
 def fan_out(observers: Iterable[Observer]) -> Observer:
     """One observer that calls all; one that raises is logged and never heard by the engine."""
-    listening = tuple(observer for observer in observers if observer is not ignore)
-    if not listening:
-        return ignore
+    listening = tuple(observers)
 
     def observe(event: Event) -> None:
         for observer in listening:

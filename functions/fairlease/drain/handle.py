@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import logging
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fairlease.drain.deadlines import Deadlines
 from fairlease.drain.threads import HandlerThreads
 from fairlease.errors import FunctionMissing, RpcError
 from fairlease.events import (
@@ -16,7 +16,6 @@ from fairlease.events import (
     HandlerCancelled,
     HandlerEnded,
     HandlerStarted,
-    ignore,
 )
 from fairlease.messages.context import Context
 from fairlease.messages.envelope import Envelope, method_of, open_envelope
@@ -57,11 +56,9 @@ class Handling:
     mode: Mode
     in_flight: InFlight
     threads: HandlerThreads = field(init=False)
-    deadlines: Deadlines = field(init=False)
 
     def __post_init__(self) -> None:
         self.threads = HandlerThreads(self.setup.knobs.drain_concurrency)
-        self.deadlines = Deadlines(self.setup.clock, self.cancel)
 
     def start(self, flight: Flight) -> None:
         """Start the handler, or end the flight at once if it must not or cannot run."""
@@ -105,7 +102,10 @@ class Handling:
         started = clock.monotonic()
         deadline, why = self._deadline(started, handler)
         flight.context = self._context(flight, envelope, deadline)
-        self.deadlines.set(flight, deadline, why)
+        timer = None
+        if deadline < math.inf:
+            loop = asyncio.get_running_loop()
+            timer = loop.call_later(max(0.0, deadline - started), self.cancel, flight, why)
         self._say_started(flight, handler.method)
         raised: BaseException | None = None
         try:
@@ -115,7 +115,8 @@ class Handling:
                 await self.threads.run(handler.function, envelope.arguments, flight.context)
         except BaseException as error:  # noqa: BLE001 - also SystemExit: it is the handler's
             raised = error
-        self.deadlines.clear(flight)
+        if timer is not None:
+            timer.cancel()
         seconds = clock.monotonic() - started
         if raised is None and flight.told is not None:
             self.setup.observe(
@@ -127,8 +128,6 @@ class Handling:
         self._end(flight, outcome, handler.method, seconds, raised)
 
     def _say_started(self, flight: Flight, method: str) -> None:
-        if self.setup.observe is ignore:
-            return
         message = flight.message
         queued = None
         sent_at = message.enqueued_at
@@ -245,8 +244,6 @@ class Handling:
     ) -> None:
         flight.outcome = outcome
         self.in_flight.end(flight)
-        if self.setup.observe is ignore:
-            return
         self.setup.observe(
             HandlerEnded(
                 self.setup.run_id,

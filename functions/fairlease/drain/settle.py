@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fairlease.errors import FunctionMissing, RpcError, TransientError, Unauthorized
-from fairlease.events import SettleAnswered, SettleFailed, ignore
+from fairlease.events import SettleAnswered, SettleFailed
 from fairlease.model import ClaimRequest, DeadLetter, Done, Outcome
 
 if TYPE_CHECKING:
@@ -85,13 +85,12 @@ class Settling:
         return [flight for flight in ended if not flight.lost]
 
     def accept(self, queue: str, pending: list[Flight], answer: ClaimAnswer) -> None:
-        if self.setup.observe is not ignore:
-            for settled in answer.settled:
-                self.setup.observe(
-                    SettleAnswered(
-                        self.setup.run_id, queue, settled.msg_id, settled.result, settled.note
-                    )
+        for settled in answer.settled:
+            self.setup.observe(
+                SettleAnswered(
+                    self.setup.run_id, queue, settled.msg_id, settled.result, settled.note
                 )
+            )
         self.in_flight.settled(pending)
 
     async def _one_at_a_time(self, queue: str, pending: list[Flight], error: RpcError) -> None:

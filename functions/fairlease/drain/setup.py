@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fairlease.events import fan_out, ignore
+from fairlease.events import fan_out
 
 if TYPE_CHECKING:
     import random
@@ -40,7 +40,7 @@ class RunSetup:
     rpc: Rpc
     clock: Clock
     dice: random.Random
-    observe: Observer = ignore
+    observe: Observer = field(default=lambda _event: None)
     # Set by whoever knows of new work: an idle run looks at once. Its own stop sets it too.
     woken: asyncio.Event = field(default_factory=asyncio.Event)
     cancel_on_lost_lease: bool = False
