@@ -4,7 +4,7 @@ select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('fairlease.m
 create or replace function fairlease.clear_lapsed_slots()
 returns int
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_now timestamptz := fairlease.now_();
@@ -26,7 +26,7 @@ $$;
 create or replace function fairlease.prune_message_state(p_queue fairlease.queues, p_limit int)
 returns int
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_pruned int;
@@ -50,7 +50,7 @@ $$;
 create or replace function fairlease.prune_archive(p_queue fairlease.queues, p_limit int)
 returns int
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_pruned int;
@@ -73,7 +73,7 @@ $$;
 create or replace function fairlease.prune_dead_letters(p_queue fairlease.queues, p_limit int)
 returns int
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_pruned int;
@@ -89,11 +89,34 @@ begin
 end;
 $$;
 
--- Leases that ended long ago, and circuits that have been quiet for longer than they are doubled.
+create or replace function fairlease.prune_inbox(p_limit int)
+returns int
+language plpgsql volatile
+set search_path = '', pg_temp
+as $$
+declare
+  v_now timestamptz := fairlease.now_();
+  v_pruned int;
+begin
+  delete from fairlease.inbox i
+  using (
+    select o.queue, o.key
+    from fairlease.inbox o left join fairlease.queues q on q.queue = o.queue
+    where o.taken_at < v_now - coalesce(q.retention, interval '30 days')
+    order by o.taken_at limit p_limit for update of o skip locked
+  ) o
+  where i.queue = o.queue and i.key = o.key;
+  get diagnostics v_pruned = row_count;
+  return v_pruned;
+end;
+$$;
+
+-- Leases that ended long ago, circuits that have been quiet for longer than they are doubled, and
+-- keys of effects.
 create or replace function fairlease.prune_history(p_limit int)
 returns int
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_now timestamptz := fairlease.now_();
@@ -114,7 +137,7 @@ begin
     limit p_limit for update skip locked
   ));
   get diagnostics v_circuits = row_count;
-  return v_leases + v_circuits;
+  return v_leases + v_circuits + fairlease.prune_inbox(p_limit);
 end;
 $$;
 
@@ -123,7 +146,7 @@ $$;
 create or replace function fairlease.maintain(step_limit int default 1000)
 returns jsonb
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_limit int := least(greatest(coalesce(step_limit, 1), 1), 10000);
@@ -149,6 +172,7 @@ revoke all on function
   fairlease.prune_message_state(fairlease.queues, int),
   fairlease.prune_archive(fairlease.queues, int),
   fairlease.prune_dead_letters(fairlease.queues, int),
+  fairlease.prune_inbox(int),
   fairlease.prune_history(int),
   fairlease.maintain(int)
 from public;

@@ -17,7 +17,7 @@ comment on column fairlease.inbox.token is 'Who took it: the same call repeated 
 create or replace function pgmq_public.once(queue_name text, key text, token text default null)
 returns boolean
 language plpgsql volatile security definer
-set search_path = ''
+set search_path = '', pg_temp
 set jit = off
 as $$
 #variable_conflict use_column
@@ -42,60 +42,6 @@ exception
       message = 'once met a lock conflict: call it again';
 end;
 $$;
-
-create or replace function fairlease.prune_inbox(p_limit int)
-returns int
-language plpgsql volatile
-set search_path = ''
-as $$
-declare
-  v_now timestamptz := fairlease.now_();
-  v_pruned int;
-begin
-  delete from fairlease.inbox i
-  using (
-    select o.queue, o.key
-    from fairlease.inbox o left join fairlease.queues q on q.queue = o.queue
-    where o.taken_at < v_now - coalesce(q.retention, interval '30 days')
-    order by o.taken_at limit p_limit for update of o skip locked
-  ) o
-  where i.queue = o.queue and i.key = o.key;
-  get diagnostics v_pruned = row_count;
-  return v_pruned;
-end;
-$$;
-
--- Leases that ended long ago, circuits that have been quiet for longer than they are doubled, and
--- keys of effects.
-create or replace function fairlease.prune_history(p_limit int)
-returns int
-language plpgsql volatile
-set search_path = ''
-as $$
-declare
-  v_now timestamptz := fairlease.now_();
-  v_leases int;
-  v_circuits int;
-begin
-  delete from fairlease.lease_log l
-  where l.id = any (array(
-    select o.id from fairlease.lease_log o where o.ended_at < v_now - interval '30 days'
-    order by o.ended_at limit p_limit for update skip locked
-  ));
-  get diagnostics v_leases = row_count;
-  delete from fairlease.circuits c
-  where c.org = any (array(
-    select o.org from fairlease.circuits o
-    where o.open_until is null
-      and coalesce(greatest(o.opened_at, o.closed_at), '-infinity') < v_now - interval '1 day'
-    limit p_limit for update skip locked
-  ));
-  get diagnostics v_circuits = row_count;
-  return v_leases + v_circuits + fairlease.prune_inbox(p_limit);
-end;
-$$;
-
-revoke all on function fairlease.prune_inbox(int) from public;
 
 select fairlease.let_workers_call(array['once']);
 
