@@ -35,6 +35,10 @@ def test_thousands_of_random_fleets_hold_as_well() -> None:
         assert not broken, f"{plan.describe()}\n" + "\n".join(broken)
 
 
+def test_a_stopped_process_starts_no_run_beside_the_handlers_that_it_leaves_behind() -> None:
+    assert play(plan_of(11670)) == []
+
+
 def test_a_seed_always_plays_the_same_scenario() -> None:
     first, second = (run_virtually(play_world(plan_of(8))) for _ in range(2))
 

@@ -198,7 +198,7 @@ class World:
             case "kill" if isolate is not None:
                 self._kill(isolate)
             case "stop" if isolate is not None and isolate.drain is not None:
-                isolate.drain.stop(STOP_GRACE_SECONDS)
+                isolate.stop(STOP_GRACE_SECONDS)
                 self.loop.call_later(STOP_GRACE_SECONDS, self._kill, isolate)
             case "partition":
                 self.networks[mishap.worker].cut_until = mishap.at + mishap.seconds

@@ -23,7 +23,7 @@ class Schema:
     """`lacks` is what a worker of this version then does without.
 
     `version` is what is migrated to before `change`; `seen_before` the version that a stale cache
-    still shows.
+    still shows, and `older` what it had of an older release instead.
     """
 
     version: str
@@ -31,6 +31,7 @@ class Schema:
     change: Change = lambda _session: None
     seen_before: str = NEWEST
     slots: str = "fairlease.seats"
+    older: Change | None = None
 
     def begin(self, url: str) -> None:
         """What a stale cache has seen."""
@@ -38,6 +39,9 @@ class Schema:
             session.execute(text("supabase_wrappers.sql"))
         if self.seen_before > BEFORE_ANY_CLAIM:
             reach(url, self.seen_before)
+        if self.older is not None:
+            with psycopg.connect(url, autocommit=True) as session:
+                self.older(session)
 
     def finish(self, url: str) -> None:
         reach(url, self.version)
@@ -47,7 +51,8 @@ class Schema:
 
     def lacked_by_cache(self) -> frozenset[str]:
         """What a worker does without while the cache is stale: what either side does not know."""
-        return self.lacks | _lacks(self.seen_before)
+        older = frozenset() if self.older is None else frozenset({PIN})
+        return self.lacks | _lacks(self.seen_before) | older
 
 
 def _lacks(version: str) -> frozenset[str]:
@@ -72,6 +77,9 @@ SCHEMAS: Mapping[str, Schema] = {
     **_levels(),
     "seven_arguments": Schema(
         NEWEST, frozenset({SETTLE, HEARTBEAT, PIN}), _run("older_claim.sql"), slots="older.slots"
+    ),
+    "newest_after_seven_arguments": Schema(
+        NEWEST, frozenset(), seen_before=BEFORE_ANY_CLAIM, older=_run("older_claim.sql")
     ),
     "no_pin": Schema(NEWEST, frozenset({SETTLE, PIN}), _run("no_pin.sql")),
     "eight_arguments": Schema(

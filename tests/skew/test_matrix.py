@@ -36,7 +36,11 @@ CELLS = [
     for name in SCHEMAS
     for kind in WORKERS
 ]
-QUICK_STALE = {("this", "20261201002100"), ("this", "seven_arguments")}
+QUICK_STALE = {
+    ("this", "20261201002100"),
+    ("this", "seven_arguments"),
+    ("this", "newest_after_seven_arguments"),
+}
 STALE_CELLS = [
     pytest.param(kind, name, marks=[] if (kind, name) in QUICK_STALE else pytest.mark.slow)
     for name in SCHEMAS

@@ -14,7 +14,7 @@ from fairlease.cli.options import Json
 from fairlease.simulate import burst, report
 from fairlease.simulate.fixture import load_durations
 from fairlease.simulate.fleet import play
-from fairlease.simulate.plot import draw
+from fairlease.simulate.plot import check, draw
 from fairlease.simulate.reading import (
     read_durations,
     read_kills,
@@ -66,6 +66,8 @@ def simulate(
 
     Example: fairlease simulate --org a=200 --org b=5@600 --workers 2 --poke-seconds 30 --kill 0@300
     """
+    if plot is not None:
+        check(plot)
     settings = read_knobs(knobs)
     for issue in settings.issues:
         typer.echo(f"issue: {issue.message}", err=True)

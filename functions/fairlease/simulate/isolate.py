@@ -46,6 +46,7 @@ class Isolate:
     setup_for: Callable[[Isolate], RunSetup]
     prepare: Callable[[Drain], None] = field(default=lambda _drain: None)
     killed: bool = False
+    stopping: bool = False
     drain: Drain | None = None
     reports: list[RunReport] = field(default_factory=list)
     # What `Drain.run` raised: a fault of the engine.
@@ -53,8 +54,8 @@ class Isolate:
     tasks: set[asyncio.Task[Any]] = field(default_factory=set)
 
     def poke(self) -> bool:
-        """Start a run; False where one is going on, or nobody is there."""
-        if self.killed or self.drain is not None:
+        """Start a run; False where one is going on, or nobody is there, or it is stopping."""
+        if self.killed or self.stopping or self.drain is not None:
             return False
         before = _process.set(self)
         try:
@@ -81,6 +82,12 @@ class Isolate:
     def live_tasks(self) -> set[asyncio.Task[Any]]:
         self.tasks = {task for task in self.tasks if not task.done()}
         return self.tasks
+
+    def stop(self, grace_seconds: float) -> None:
+        """As SIGTERM: no run starts any more; a handler that will not end may be left behind."""
+        self.stopping = True
+        if self.drain is not None:
+            self.drain.stop(grace_seconds)
 
     def kill(self) -> None:
         """As SIGKILL: from here on nothing that it does reaches anyone."""

@@ -15,10 +15,17 @@ if TYPE_CHECKING:
 FORMATS = (".png", ".svg", ".pdf")
 
 
-def draw(curves: Mapping[str, Measured], path: Path) -> None:
-    """Write the picture to `path`, whose ending is the format."""
+def check(path: Path) -> None:
+    """Before a long simulation: raise `InvalidInput` where its picture could not be written."""
     if path.suffix not in FORMATS:
         raise InvalidInput(f"--plot {path}: give a file that ends in {', '.join(FORMATS)}")
+    if not path.parent.is_dir():
+        raise InvalidInput(f"--plot {path}: there is no folder {path.parent}; make it first")
+
+
+def draw(curves: Mapping[str, Measured], path: Path) -> None:
+    """Write the picture to `path`, whose ending is the format."""
+    check(path)
     # A second of import that only this picture costs; `Figure` alone needs no display.
     from matplotlib.figure import Figure  # noqa: PLC0415
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fairlease.settings import Settings
 
 MOST_MESSAGES = 100_000
-_ORG = re.compile(r"(?P<org>.+?)=(?P<count>[0-9]{1,6})(@(?P<at>[0-9.]+))?")
+_ORG = re.compile(r"(?P<org>.+?)=(?P<count>[0-9]+)(@(?P<at>[0-9.]+))?")
 _AT = re.compile(r"(?P<worker>[0-9]{1,4})@(?P<seconds>-?[0-9.]+)")
 
 
@@ -49,7 +49,8 @@ def read_loads(orgs: Sequence[str], durations: tuple[float, ...]) -> tuple[Load,
         match = _ORG.fullmatch(written)
         if match is None:
             raise InvalidInput(f"--org {written!r}: give NAME=COUNT, or NAME=COUNT@SECONDS")
-        count = int(match["count"])
+        # Cut, because `int` refuses very long ones; more digits than the most has are too many.
+        count = int(match["count"].lstrip("0")[: len(str(MOST_MESSAGES)) + 1] or "0")
         if not 0 < count <= MOST_MESSAGES:
             raise InvalidInput(f"--org {written!r}: give 1 to {MOST_MESSAGES} messages")
         at = _seconds(f"--org {written!r}", match["at"] or "0")

@@ -20,6 +20,8 @@ from fairlease.simulate.scenario import Kill, Load, Skew
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from cli import Cli
+
 
 @pytest.mark.parametrize("text", ["[1, 2.5, 30]", "1\n2.5\n30\n", "  1 2.5\t30"])
 def test_durations_are_a_json_array_or_one_number_a_line(tmp_path: Path, text: str) -> None:
@@ -59,6 +61,12 @@ def test_an_org_that_cannot_be_read_is_refused(written: str) -> None:
         read_loads([written], (1.0,))
 
 
+@pytest.mark.parametrize("count", ["100001", "1000000", "9" * 5000])
+def test_more_messages_than_a_simulation_plays_are_refused_with_the_most(count: str) -> None:
+    with pytest.raises(InvalidInput, match="give 1 to 100000 messages"):
+        read_loads([f"a={count}"], (1.0,))
+
+
 def test_kills_and_skews_name_a_worker() -> None:
     assert read_kills(["0@480", "1@3.5"], 2) == (Kill(0, 480.0), Kill(1, 3.5))
     assert read_skews(["1@-3600"], 2) == (Skew(1, -3600.0),)
@@ -92,3 +100,47 @@ def test_a_scenario_of_the_users_own_is_one_json_object() -> None:
     assert outcome["orgs"]["a"]["started"] == 30
     assert outcome["orgs"]["b"]["first_index"] <= 30
     assert 0 < outcome["utilisation"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [
+        (["--durations", "nowhere.json"], "--durations nowhere.json: cannot be read"),
+        (["--org", "a"], "--org 'a': give NAME=COUNT"),
+        (["--kill", "9@5"], "--kill '9@5': workers are 0 to 0"),
+        (["--skew", "0@"], "--skew '0@': give WORKER@SECONDS"),
+        (["--knob", "pace=1"], "--knob 'pace=1': give NAME=VALUE"),
+        (["--plot", "out.gif"], "--plot out.gif: give a file that ends in .png"),
+        (["--plot", "nowhere/out.png"], "there is no folder nowhere; make it first"),
+        (["--workers", "0"], "'--workers'"),
+        (["--call-ms", "nan"], "'--call-ms'"),
+    ],
+)
+def test_the_command_refuses_what_it_cannot_read_before_it_plays_anything(
+    asked: list[str],
+    named: str,
+    cli: Cli,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("fairlease.cli.simulate.play", None)
+    monkeypatch.setattr("fairlease.cli.simulate.burst.comparison", None)
+
+    answer = cli("simulate", *asked)
+
+    assert answer.returncode == 2
+    assert named in answer.stderr
+    assert answer.stdout == ""
+
+
+def test_a_picture_that_cannot_be_written_after_all_is_said_by_its_name(
+    cli: Cli, tmp_path: Path
+) -> None:
+    taken = tmp_path / "out.png"
+    taken.mkdir()
+
+    answer = cli("simulate", "--org", "a=1", "--plot", taken)
+
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert f"--plot {taken}: cannot be written" in answer.stderr
