@@ -11,6 +11,7 @@ RUN pip --python /opt/fairlease/bin/python install --no-cache-dir --no-deps --re
 COPY pyproject.toml README.md LICENSE ./
 COPY functions functions
 COPY migrations migrations
+COPY supabase/functions/_shared supabase/functions/_shared
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels . && \
     pip --python /opt/fairlease/bin/python install --no-cache-dir --no-deps --no-index /wheels/*.whl
 

@@ -1,4 +1,4 @@
-"""Where the SQL files and the bundled function folders are: in the wheel, or in the checkout."""
+"""Where SQL files, bundled functions and shims are: in the wheel, or in the checkout."""
 
 from __future__ import annotations
 
@@ -19,3 +19,9 @@ def functions_folder() -> Path:
     """The folder with one folder per bundled function."""
     bundled = _BUNDLED / "functions"
     return bundled if bundled.is_dir() else _PACKAGE.parent
+
+
+def shims_folder() -> Path:
+    """The folder with what the Deno shims of functions share."""
+    bundled = _BUNDLED / "shims"
+    return bundled if bundled.is_dir() else _PACKAGE.parents[1] / "supabase/functions/_shared"

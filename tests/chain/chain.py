@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,7 +16,7 @@ import psycopg
 
 from chain.surroundings import Project, project
 from fairlease.local.services import Service
-from shims.deno import FUNCTIONS, running_shim
+from shims.deno import running_shim
 from stack.pg_cron import VAULT_SECRET
 
 if TYPE_CHECKING:
@@ -34,10 +33,6 @@ worker = Worker()
 @worker.handler("greet")
 async def greet(args: dict[str, Any], ctx: Context) -> None:
     print("hello", args["name"], "of", ctx.org, flush=True)
-"""
-SHIM = f"""import {{ forwardPokes }} from "../_shared/poke.ts";
-
-Deno.serve(forwardPokes("{FUNCTION}"));
 """
 MESSAGE = '{"method": "greet", "args": {"name": "world"}}'
 _POLL_SECONDS = 0.2
@@ -67,6 +62,8 @@ class Chain:
             root = Path(folder)
             write_function(root)
             environment = environment_of(made)
+            functions = ("--functions", str(root / "functions"))
+            self._fairlease(environment, "init", str(root / "supabase"), *functions)
             self._fairlease(environment, "migrate")
             self._fairlease(environment, "queue", "create", QUEUE)
             host = running.enter_context(self._host(root, environment))
@@ -160,15 +157,11 @@ class Chain:
 
 
 def write_function(root: Path) -> None:
-    """A function with its shim, as a person would write them."""
+    """As a person would write it."""
     folder = root / "functions" / FUNCTION
     folder.mkdir(parents=True)
     (folder / "function.toml").write_text(MANIFEST)
     (folder / "handlers.py").write_text(HANDLERS)
-    shims = root / "supabase" / "functions"
-    shutil.copytree(FUNCTIONS / "_shared", shims / "_shared")
-    (shims / FUNCTION).mkdir()
-    (shims / FUNCTION / "index.ts").write_text(SHIM)
 
 
 def environment_of(made: Project) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,6 +67,14 @@ def test_the_context_has_what_is_copied_and_no_more() -> None:
         assert is_ignored(name, RULES)
     assert is_ignored("functions/fairlease/__pycache__/app.pyc", RULES)
     assert not is_ignored("functions/github_worker/function.toml", RULES)
+
+
+def test_all_that_the_wheel_is_made_of_is_copied() -> None:
+    targets = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
+    wheel = targets["targets"]["wheel"]
+    copied = {source for one in values_of(BUILD, "COPY") for source in one.split()[:-1]}
+    for needed in [*wheel["packages"], *wheel["force-include"]]:
+        assert {needed, *map(str, Path(needed).parents)} & copied, needed
 
 
 def test_the_image_installs_what_the_tests_run_with() -> None:
@@ -153,6 +163,19 @@ def test_the_commands_that_the_chart_runs_are_there(image: Build) -> None:
     answer = call(image, "migrate")
     assert answer.returncode != 0
     assert "the database cannot be reached" in answer.stderr
+
+
+@pytest.mark.slow
+def test_the_image_has_what_migrations_schedules_and_shims_are_made_of(image: Build) -> None:
+    scheduled = call(image, "cron", "sql", "--url", "https://workers.example.com", "--json")
+    names = [job["function"] for job in json.loads(scheduled.stdout)["jobs"]]
+    assert names == sorted(file.parent.name for file in ROOT.glob("functions/*/function.toml"))
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)
+        answer = call(image, "init", f"{folder}/supabase", "--json")
+        written = set(json.loads(answer.stdout)["written"])
+    assert {f"migrations/{file.name}" for file in ROOT.glob("migrations/*.sql")} < written
+    assert {f"functions/{name}/index.ts" for name in names} < written
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ print(json.dumps({
     "migrations": sorted(file.name for file in resources.migrations_folder().glob("*.sql")),
     "functions": sorted(file.parent.name for file in
                         resources.functions_folder().glob("*/function.toml")),
+    "shims": {file.name: file.read_text() for file in resources.shims_folder().iterdir()},
 }))
 """
 
@@ -53,7 +54,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_installed_wheel_carries_migrations_and_functions(installed: Path, tmp_path: Path) -> None:
+def test_installed_wheel_carries_migrations_functions_and_shims(installed: Path, tmp_path: Path) -> None:
     answer = subprocess.run(
         [installed, "-c", LOOK],
         cwd=tmp_path,
@@ -68,6 +69,8 @@ def test_installed_wheel_carries_migrations_and_functions(installed: Path, tmp_p
     assert seen["functions"] == sorted(
         file.parent.name for file in ROOT.joinpath("functions").glob("*/function.toml")
     )
+    shared = ROOT / "supabase" / "functions" / "_shared"
+    assert seen["shims"] == {file.name: file.read_text() for file in shared.iterdir()}
 
 
 @pytest.mark.slow

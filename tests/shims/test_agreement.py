@@ -6,6 +6,7 @@ import tomllib
 
 import pytest
 
+from fairlease.admin.shims import files
 from fairlease.host.functions import discover
 from fairlease.resources import functions_folder
 from shims.deno import FUNCTIONS, MISSING, SUPABASE, find_deno, run_deno
@@ -20,13 +21,9 @@ def test_every_function_has_a_shim_and_every_shim_a_function() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(BUNDLED))
-def test_a_shim_is_the_shared_module_with_the_name_of_its_folder(name: str) -> None:
-    lines = (FUNCTIONS / name / "index.ts").read_text().split("\n")
-    assert lines == [
-        'import { forwardPokes } from "../_shared/poke.ts";',
-        "",
-        f'Deno.serve(forwardPokes("{name}"));',
-        "",
+def test_a_shim_is_what_fairlease_init_writes(name: str) -> None:
+    assert (FUNCTIONS / name / "index.ts").read_text() == files([name])[
+        f"functions/{name}/index.ts"
     ]
 
 
