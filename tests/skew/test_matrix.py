@@ -20,27 +20,14 @@ if TYPE_CHECKING:
     Serve = Callable[[], AbstractContextManager[Api]]
     Lines = list[dict[str, Any]]
 
-pytestmark = pytest.mark.slow
-
-#: A diagonal: every worker once, every way to lack something once.
-QUICK = {
-    ("this", "seven_arguments"),
-    ("this", "no_pin"),
-    ("batch", "eight_arguments"),
-    ("no_heartbeat", LEVELS[-1]),
-    ("no_pin", "no_heartbeat"),
-    ("older", LEVELS[-1]),
-}
+#: Those of every run of the tests; all others are slow.
+QUICK = {("this", "no_pin"), ("no_heartbeat", LEVELS[-1]), ("older", LEVELS[-1])}
 CELLS = [
     pytest.param(kind, name, marks=[] if (kind, name) in QUICK else pytest.mark.slow)
     for name in SCHEMAS
     for kind in WORKERS
 ]
-QUICK_STALE = {
-    ("this", "20261201002100"),
-    ("this", "seven_arguments"),
-    ("this", "newest_after_seven_arguments"),
-}
+QUICK_STALE = {("this", "newest_after_seven_arguments")}
 STALE_CELLS = [
     pytest.param(kind, name, marks=[] if (kind, name) in QUICK_STALE else pytest.mark.slow)
     for name in SCHEMAS
@@ -82,6 +69,7 @@ async def test_each_worker_survives_a_cache_from_before_the_deploy(
     check_said_once(log_lines, degrades(kind, schema.lacked_by_cache()))
 
 
+@pytest.mark.slow
 async def test_versions_of_every_kind_share_the_caps(
     pgmq_database: str, watching_url: str, serve: Serve
 ) -> None:

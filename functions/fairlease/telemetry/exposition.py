@@ -70,6 +70,7 @@ def _counted(metrics: Metrics) -> Iterator[Metric]:
         ("claims", "Claims answered.", "queue status", metrics.claims),
         ("heartbeats_failed", "Renewals that failed.", "queue", metrics.heartbeats_failed),
         ("runs", "Runs begun.", "function", metrics.runs),
+        ("runs_degraded", "Runs without something.", "missing", metrics.runs_degraded),
     )
     for name, says, labels, counts in counters:
         yield _counter(name, says, labels, tuple(counts.items()))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairlease.events import (
     ClaimAnswered,
+    Degraded,
     DeliveryLost,
     FunctionStarted,
     HandlerEnded,
@@ -52,6 +53,7 @@ class Metrics:
         self.claims: Counter[Labels] = Counter()
         self.heartbeats_failed: Counter[Labels] = Counter()
         self.runs: Counter[Labels] = Counter()
+        self.runs_degraded: Counter[Labels] = Counter()
         self.handler_seconds = defaultdict[Labels, Histogram](partial(Histogram, _HANDLER))
         self.queueing_seconds = defaultdict[Labels, Histogram](partial(Histogram, _QUEUEING))
         self.claim_seconds = defaultdict[Labels, Histogram](partial(Histogram, _CLAIM))
@@ -63,6 +65,7 @@ class Metrics:
             HandlerStarted: self._handler_started,
             ClaimAnswered: self._claim_answered,
             DeliveryLost: self._delivery_lost,
+            Degraded: self._degraded,
             HeartbeatFailed: self._heartbeat_failed,
             FunctionStarted: self._function_started,
             LoopBlocked: self._loop_blocked,
@@ -106,6 +109,9 @@ class Metrics:
 
     def _function_started(self, event: FunctionStarted) -> None:
         self.runs[(event.function,)] += 1
+
+    def _degraded(self, event: Degraded) -> None:
+        self.runs_degraded[(event.function,)] += 1
 
     def _loop_blocked(self, event: LoopBlocked) -> None:
         self.loop_blocked_seconds = max(self.loop_blocked_seconds, event.seconds)

@@ -7,6 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from fairlease.events import (
     ClaimAnswered,
+    Degraded,
     DeliveryLost,
     FunctionStarted,
     HandlerEnded,
@@ -44,6 +45,7 @@ def everything() -> Metrics:
         DeliveryLost("r", "q", 1, "why"),
         HeartbeatFailed("r", "holder", "error"),
         LoopBlocked("r", 1.5, "stack"),
+        Degraded("r", "pin_org", "batch at a time"),
         RunEnded("r", "idle", 1, 1, 1.0, ()),
     ):
         metrics.observe(event)
@@ -87,6 +89,7 @@ def test_each_event_is_counted_under_its_labels() -> None:
     assert page["fairlease_claims_total", "queue=q", "status=claimed"] == 1
     assert page["fairlease_heartbeats_failed_total", "queue=q"] == 1
     assert page["fairlease_runs_total", "function=worker"] == 1
+    assert page["fairlease_runs_degraded_total", "missing=pin_org"] == 1
     assert page["fairlease_queueing_seconds_sum", "queue=q"] == 2.0
     assert page["fairlease_handler_seconds_bucket", "le=0.25", "method=m", "queue=q"] == 0
     assert page["fairlease_handler_seconds_bucket", "le=0.5", "method=m", "queue=q"] == 2
