@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fairlease import Dead
+from fairlease.errors import UnexpectedAnswer
 from fairlease.messages.envelope import open_envelope
-from fairlease.model import ClaimRequest
+from fairlease.model import ClaimRequest, NewMessage
 from fairlease.transports.reading import TOO_DEEP
 
 if TYPE_CHECKING:
@@ -52,3 +53,12 @@ async def test_numbers_of_any_size_are_read_to_the_last_digit(
     connection.execute("select pgmq.send(%s, %s::jsonb)", [queue, text])
     (message,) = (await claim(rpc, queue, how)).messages
     assert message.body == {"a": 2**63, "b": 10**400, "c": -(10**5000), "d": 0.5}
+
+
+@pytest.mark.parametrize("body", ["\ud800", object(), {"a": {1, 2}}])
+async def test_arguments_that_cannot_be_sent_are_an_error_of_the_call_and_no_lost_answer(
+    rpc: Rpc, queue: str, connection: psycopg.Connection, body: object
+) -> None:
+    with pytest.raises(UnexpectedAnswer):
+        await rpc.send_messages(queue, [NewMessage({"a": body})], timeout_seconds=10)
+    assert await rpc.send_batch(queue, [{}], timeout_seconds=10) == [1]

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import math
 import traceback
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from fairlease.messages.verdicts import (
-    LONGEST_DELAY_SECONDS,
-    Dead,
-    RateLimited,
-    Retry,
-    Snooze,
-)
+from fairlease.messages.verdicts import Dead, RateLimited, Retry, Snooze
+from fairlease.messages.waiting import seconds_until
 from fairlease.model import DeadLetter, Delivery, Limit, Outcome, RetryLater, SnoozeUntil
 
 if TYPE_CHECKING:
     import random
+    from datetime import datetime
 
 # How long an org waits when its API refused without saying until when, in seconds.
 DEFAULT_LIMIT_SECONDS = 60.0
+# A longer wait is a mistake of somebody; a circuit stays open for no longer either.
+LONGEST_LIMIT_SECONDS = 86_400.0
+SHORTEST_SNOOZE_MS = 1_000
 # Characters of a traceback that are kept: its end says what happened.
 ERROR_LIMIT = 8_000
+# Characters of a reason.
+REASON_LIMIT = 1_000
 
 
 def backoff_seconds(policy: Retry, attempt: int, dice: random.Random) -> float:
@@ -35,24 +34,6 @@ def backoff_seconds(policy: Retry, attempt: int, dice: random.Random) -> float:
     return dice.uniform(0.0, ceiling if policy.base > 0 else 0.0)
 
 
-def seconds_until(when: float | timedelta | datetime, now: datetime) -> float:
-    """Seconds from now, never negative, never beyond a year; garbage counts as now."""
-    if isinstance(when, datetime):
-        if when.tzinfo is None:
-            when = when.replace(tzinfo=now.tzinfo)
-        seconds = (when - now).total_seconds()
-    elif isinstance(when, timedelta):
-        seconds = when.total_seconds()
-    else:
-        try:
-            seconds = float(when)
-        except (TypeError, ValueError, OverflowError):
-            seconds = 0.0
-    if math.isnan(seconds):
-        seconds = 0.0
-    return min(max(seconds, 0.0), LONGEST_DELAY_SECONDS)
-
-
 def judge(
     raised: BaseException,
     *,
@@ -62,32 +43,72 @@ def judge(
     now: datetime,
     dice: random.Random,
 ) -> Outcome:
-    """The outcome of a handler that raised; `now` is the calendar, for dates that a server sent."""
+    """The outcome of a handler that raised; `now` is the calendar, for dates that a server sent.
+
+    A verdict that cannot be read is a failure of the handler: it must not keep its message.
+    """
+    try:
+        return _outcome_of(raised, delivery, attempt, policy, now, dice)
+    except Exception as error:  # noqa: BLE001 - whatever a handler put into its verdict
+        return _retry_or_dead(error, None, delivery, attempt, policy, dice)
+
+
+def _outcome_of(
+    raised: BaseException,
+    delivery: Delivery,
+    attempt: int,
+    policy: Retry,
+    now: datetime,
+    dice: random.Random,
+) -> Outcome:
     match raised:
         case Dead(reason=reason):
-            return DeadLetter(delivery, reason=reason)
+            return DeadLetter(delivery, reason=as_reason(reason))
         case Snooze(until=until):
-            return SnoozeUntil(delivery, after_ms=_milliseconds(seconds_until(until, now)))
+            seconds = seconds_until(until, now)
+            if seconds is None:
+                raise ValueError(f"Snooze: until={until!r} says no time")
+            return SnoozeUntil(delivery, after_ms=_uncounted_milliseconds(seconds))
         case RateLimited(retry_after=after, scope=scope, reason=reason):
-            seconds = DEFAULT_LIMIT_SECONDS if after is None else seconds_until(after, now)
-            limit = Limit(seconds, reason) if scope == "org" else None
-            return SnoozeUntil(delivery, after_ms=_milliseconds(seconds), limit=limit)
+            seconds = seconds_until(after, now)
+            seconds = DEFAULT_LIMIT_SECONDS if seconds is None else seconds
+            seconds = min(seconds, LONGEST_LIMIT_SECONDS)
+            limit = Limit(seconds, as_reason(reason)) if scope == "org" else None
+            return SnoozeUntil(delivery, after_ms=_uncounted_milliseconds(seconds), limit=limit)
+        case Retry(after=after):
+            return _retry_or_dead(
+                raised, seconds_until(after, now), delivery, attempt, policy, dice
+            )
         case _:
-            return _retry_or_dead(raised, delivery, attempt, policy, dice)
+            return _retry_or_dead(raised, None, delivery, attempt, policy, dice)
 
 
 def _retry_or_dead(
-    raised: BaseException, delivery: Delivery, attempt: int, policy: Retry, dice: random.Random
+    raised: BaseException,
+    after_seconds: float | None,
+    delivery: Delivery,
+    attempt: int,
+    policy: Retry,
+    dice: random.Random,
 ) -> Outcome:
     error = describe(raised)
     if attempt >= policy.max_attempts:
         reason = f"attempts exhausted ({attempt} of {policy.max_attempts})"
         return DeadLetter(delivery, reason=reason, error=error)
-    if isinstance(raised, Retry) and raised.after is not None:
-        seconds = min(max(float(raised.after), 0.0), policy.cap)
-    else:
+    if after_seconds is None:
         seconds = backoff_seconds(policy, attempt, dice)
+    else:
+        seconds = min(after_seconds, policy.cap)
     return RetryLater(delivery, after_ms=_milliseconds(seconds), error=error)
+
+
+def as_reason(said: object) -> str:
+    """A text that a database can store and a person can read, whatever a handler gave for one."""
+    try:
+        text = str(said)
+    except Exception:  # noqa: BLE001 - as in `describe`
+        text = type(said).__name__
+    return storable(text[:REASON_LIMIT])
 
 
 def describe(raised: BaseException) -> str:
@@ -102,6 +123,11 @@ def describe(raised: BaseException) -> str:
 def storable(text: str) -> str:
     """Without NUL and lone surrogates: jsonb and UTF-8 refuse both."""
     return text.replace("\x00", "\\x00").encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _uncounted_milliseconds(seconds: float) -> int:
+    """Such deliveries have no other end: one that is due at once would come again for ever."""
+    return max(_milliseconds(seconds), SHORTEST_SNOOZE_MS)
 
 
 def _milliseconds(seconds: float) -> int:

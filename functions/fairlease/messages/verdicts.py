@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from fairlease.errors import ConfigurationError
+from fairlease.messages.waiting import LONGEST_DELAY_SECONDS
 
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
-
-# A server may ask for any delay; a year is more patience than a queue should have.
-LONGEST_DELAY_SECONDS = 365 * 86_400.0
 
 
 class Verdict(Exception):
@@ -23,14 +21,15 @@ class Retry(Verdict):
     """When to try again: a policy at registration, or a verdict from a handler.
 
     `base` and `cap` are seconds: the delay before attempt `k + 1` is uniform between 0 and
-    `min(cap, base * 2**(k - 1))`. `after`, in seconds, is for a verdict: it replaces the drawn
-    delay, within `cap`. `max_attempts` counts deliveries without snoozes and give-backs.
+    `min(cap, base * 2**(k - 1))`. `after` is for a verdict: it replaces the drawn delay, within
+    `cap`; as `RateLimited.retry_after`. `max_attempts` counts deliveries without snoozes and
+    give-backs.
     """
 
     max_attempts: int = 10
     base: float = 30.0
     cap: float = 3600.0
-    after: float | None = None
+    after: float | str | timedelta | datetime | None = None
 
     def __post_init__(self) -> None:
         if self.max_attempts < 1:
@@ -46,7 +45,11 @@ class Retry(Verdict):
 
 @dataclass(eq=True)
 class Snooze(Verdict):
-    """Later, and the attempt is not counted. `until`: seconds from now, or an aware datetime."""
+    """Later, and the attempt is not counted. `until`: seconds from now, or an aware datetime.
+
+    At least a second, since nothing else ends a message that is snoozed again and again. An
+    `until` that says no time (NaN) is a failure of the handler, counted.
+    """
 
     until: float | timedelta | datetime
 
@@ -62,12 +65,17 @@ class Dead(Verdict):
 class RateLimited(Verdict):
     """The API refused for now: the message waits, and so does its whole org.
 
-    `retry_after` as `Snooze.until`; None where the server did not say (60 seconds are assumed).
+    `retry_after` as `Snooze.until`, or the text of the header `Retry-After`, seconds or a date; at
+    most a day. None, or what says no time: the server did not say, and 60 seconds are assumed.
     """
 
-    retry_after: float | timedelta | datetime | None = None
+    retry_after: float | str | timedelta | datetime | None = None
     scope: Literal["org", "method"] = "org"
     reason: str = "rate limited"
+
+    def __post_init__(self) -> None:
+        if self.scope not in ("org", "method"):
+            raise ConfigurationError(f"RateLimited: scope={self.scope!r}; give 'org' or 'method'")
 
 
 for _verdict in (Retry, Snooze, Dead, RateLimited):

@@ -254,3 +254,8 @@ def _readable(function: str, value: Any) -> Iterator[None]:
 def unreadable(function: str, value: Any) -> TransientError:
     """A proxy answered in the database's place: nobody knows whether the call took effect."""
     return TransientError(f"{function}: the answer is {type(value).__name__}, not what it returns")
+
+
+def unsendable(function: str, error: Exception) -> UnexpectedAnswer:
+    """The arguments cannot be put on the wire; nothing was sent, and nothing will be."""
+    return UnexpectedAnswer(f"{function}: the arguments cannot be sent: {type(error).__name__}")

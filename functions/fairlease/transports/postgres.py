@@ -188,6 +188,8 @@ class PostgresRpc:
             ) from error
         except psycopg.Error as error:
             raise self._failed(function, error) from error
+        except (RecursionError, TypeError, ValueError) as error:
+            raise codec.unsendable(function, error) from error
 
     def _failed(self, function: str, error: psycopg.Error) -> RpcError:
         message = f"{function}: {error.diag.message_primary or str(error) or type(error).__name__}"

@@ -229,6 +229,7 @@ class PostgrestRpc:
 async def _sent(api: AsyncClient, function: str, arguments: dict[str, Any]) -> Any:
     _status.set(0)
     _is_empty.set(False)
+    _body.set(b"")
     try:
         data = (await api.schema(SCHEMA).rpc(function, arguments).execute()).data
     except APIError as error:
@@ -237,8 +238,10 @@ async def _sent(api: AsyncClient, function: str, arguments: dict[str, Any]) -> A
         raise TransientError(_text(function, error), took_effect=False) from error
     except (httpx.HTTPError, UnicodeDecodeError) as error:
         raise TransientError(_text(function, error)) from error
-    except (RecursionError, ValueError):
-        # Neither says that the answer is no JSON: see `reading`.
+    except (RecursionError, TypeError, ValueError) as error:
+        if not _status.get():
+            raise codec.unsendable(function, error) from error
+        # None of them says that the answer is no JSON: see `reading`.
         data = _read_with_care(function)
     if _is_empty.get():
         raise TransientError(f"{function}: the answer is empty")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import random
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,8 +10,7 @@ from hypothesis import strategies as st
 
 from fairlease import Dead, RateLimited, Retry, Snooze
 from fairlease.errors import ConfigurationError
-from fairlease.messages.retry import backoff_seconds, judge, seconds_until
-from fairlease.messages.verdicts import LONGEST_DELAY_SECONDS
+from fairlease.messages.retry import backoff_seconds, judge
 from fairlease.model import DeadLetter, Delivery, Outcome, RetryLater, SnoozeUntil
 
 NOW = datetime(2026, 12, 1, 3, 0, tzinfo=UTC)
@@ -103,21 +103,20 @@ def test_a_rate_limit_of_the_org_opens_its_circuit_and_of_a_method_does_not() ->
     assert outcome_of(RateLimited()).limit.retry_after_seconds == 60  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(
-    ("when", "seconds"),
-    [
-        (-5.0, 0),
-        (float("nan"), 0),
-        (float("inf"), LONGEST_DELAY_SECONDS),
-        (1e300, LONGEST_DELAY_SECONDS),
-        (timedelta(hours=1), 3600),
-        (datetime(9999, 12, 31, tzinfo=UTC), LONGEST_DELAY_SECONDS),
-        (datetime(1970, 1, 1, tzinfo=UTC), 0),
-        ("garbage", 0),
-    ],
-)
-def test_any_instant_becomes_a_delay_between_now_and_a_year(when: float, seconds: float) -> None:
-    assert seconds_until(when, NOW) == seconds
+def test_a_verdict_that_cannot_be_read_is_a_counted_failure() -> None:
+    class Odd(Dead):
+        def __getattribute__(self, name: str) -> Any:
+            if name == "reason":
+                raise KeyError(name)
+            return super().__getattribute__(name)
+
+    assert isinstance(outcome_of(Odd("x"), attempt=1), RetryLater)
+    assert isinstance(outcome_of(Odd("x"), attempt=3), DeadLetter)
+
+
+def test_a_scope_that_is_none_is_refused_where_it_is_raised() -> None:
+    with pytest.raises(ConfigurationError, match="give 'org' or 'method'"):
+        RateLimited(5, scope="orgs")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("bad", [{"max_attempts": 0}, {"base": -1}, {"base": 9, "cap": 1}])
