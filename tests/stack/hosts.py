@@ -53,11 +53,15 @@ def host_environ(**variables: str) -> dict[str, str]:
 
 @dataclass
 class HostProcess:
-    """One `fairlease serve`; its lines of stdout come through `line()` in order."""
+    """One `fairlease serve`; its lines of stdout come through `line()` in order.
+
+    What it logs is in the file `log`, where it was given one.
+    """
 
     process: subprocess.Popen[str]
     lines: queue.Queue[str] = field(default_factory=queue.Queue)
     url: str = ""
+    log: Path | None = None
 
     def __post_init__(self) -> None:
         threading.Thread(target=self._read, daemon=True).start()
@@ -82,6 +86,10 @@ class HostProcess:
     def wait(self) -> int:
         return self.process.wait(PATIENCE_SECONDS)
 
+    def said(self) -> str:
+        assert self.log is not None
+        return self.log.read_text()
+
     def _read(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
@@ -90,16 +98,21 @@ class HostProcess:
 
 
 @contextlib.contextmanager
-def running_host(functions: Path, *options: str, **variables: str) -> Iterator[HostProcess]:
-    process = subprocess.Popen(
-        serve_command(functions, *options),
-        env=host_environ(**variables),
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+def running_host(
+    functions: Path, *options: str, log: Path | None = None, **variables: str
+) -> Iterator[HostProcess]:
+    """Killed at the end, with all its isolates."""
+    with contextlib.nullcontext() if log is None else log.open("a") as stderr:
+        process = subprocess.Popen(
+            serve_command(functions, *options),
+            env=host_environ(**variables),
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            start_new_session=True,
+        )
     try:
-        yield HostProcess(process)
+        yield HostProcess(process, log=log)
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

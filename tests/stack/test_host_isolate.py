@@ -7,9 +7,19 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 
-from stack.hosts import NAP, PATIENCE_SECONDS, alive, eventually, running_host, write_task
+from stack.hosts import (
+    NAP,
+    PATIENCE_SECONDS,
+    SECRET,
+    HostProcess,
+    alive,
+    eventually,
+    running_host,
+    write_task,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,6 +45,12 @@ async def run(ctx):
             await asyncio.sleep(3600)
         except asyncio.CancelledError:
             pass
+"""
+BLOCKS = """
+import os, time
+async def run(ctx):
+    print("started", os.getpid(), flush=True)
+    time.sleep(3600)
 """
 
 
@@ -66,6 +82,27 @@ def test_a_retiring_isolate_is_told_to_stop_once_its_successor_serves(tmp_path: 
         assert host.line() == f"ended {old}"
         assert eventually(lambda: not alive(old))
         assert host.started("nap") != old
+
+
+def test_a_blocked_isolate_takes_no_poke_from_its_successor(tmp_path: Path) -> None:
+    write_task(tmp_path, "blocks", BLOCKS)
+    write_task(tmp_path, "nap", NAP)
+    with running_host(tmp_path) as host:
+        old = host.started("blocks")
+        host.process.send_signal(signal.SIGHUP)
+        # What the old one has accepted by now nobody answers; it accepts no more soon after.
+        assert eventually(lambda: [poked(host) for _ in range(10)] == [202] * 10)
+        assert [poked(host) for _ in range(20)] == [202] * 20
+        assert alive(old)
+
+
+def poked(host: HostProcess) -> int:
+    """The status, or 0 where nobody answered in time."""
+    url, headers = f"{host.url}/functions/v1/nap", {"x-edge-function-secret": SECRET}
+    try:
+        return httpx.post(url, headers=headers, timeout=2).status_code
+    except httpx.TimeoutException:
+        return 0
 
 
 @pytest.mark.slow

@@ -35,7 +35,7 @@ class Nap(BaseModel):
     stubborn: bool = False
 
 def say(what, ctx):
-    print(what, ctx.msg_id, ctx.org, os.getpid(), flush=True)
+    print(what, ctx.msg_id, ctx.org, os.getpid(), ctx.attempt, flush=True)
 
 @worker.handler("nap", timeout=600.0)
 async def nap(args: Nap, ctx: Context) -> None:
@@ -62,9 +62,7 @@ SLOW_POLLS = {"FAIRLEASE_POLL_IDLE_SECONDS": "60", "FAIRLEASE_POLL_MAX_SECONDS":
 
 @dataclass
 class WorkProcess(HostProcess):
-    """One `fairlease work`; what it logs is in the file `log`."""
-
-    log: Path | None = None
+    """One `fairlease work`."""
 
     def __post_init__(self) -> None:
         """A worker that answers in JSON says nothing before its end."""
@@ -72,10 +70,6 @@ class WorkProcess(HostProcess):
             threading.Thread(target=self._read, daemon=True).start()
         else:
             super().__post_init__()
-
-    def said(self) -> str:
-        assert self.log is not None
-        return self.log.read_text()
 
     def stopped(self) -> int:
         self.process.send_signal(signal.SIGTERM)
