@@ -75,6 +75,6 @@ create table if not exists fairlease.archive_conflicts (
   headers jsonb,
   moved_at timestamptz not null
 );
-comment on table fairlease.archive_conflicts is 'Settled messages whose id their archive already held.';
+comment on table fairlease.archive_conflicts is 'Settled messages that their archive could not take: it held their id already, or was missing.';
 
 notify pgrst, 'reload schema';

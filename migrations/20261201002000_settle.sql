@@ -47,7 +47,38 @@ begin
 end;
 $$;
 
--- All of one kind at once; returns the ids that the archive already held.
+-- Returns the ids that the archive could not take. What was done must not be done again because
+-- somebody dropped the archive.
+create or replace function fairlease.archive_messages(
+  p_queue fairlease.queues, p_ids bigint[], p_now timestamptz
+)
+returns bigint[]
+language plpgsql volatile
+set search_path = ''
+as $$
+declare
+  v_held bigint[];
+begin
+  if to_regclass(format('pgmq.%I', p_queue.archive_name)) is not null then
+    execute format('select fairlease.q%s_archive($1, $2, $3)', p_queue.id)
+      into v_held using p_queue.queue, p_ids, p_now;
+    return v_held;
+  end if;
+  execute format($sql$
+    with gone as (delete from pgmq.%I m where m.msg_id = any ($2) returning m.*)
+    insert into fairlease.archive_conflicts (
+      queue, msg_id, read_ct, enqueued_at, last_read_at, vt, message, headers, moved_at
+    )
+    select $1, g.msg_id, g.read_ct, g.enqueued_at, %s, g.vt, g.message, %s, $3 from gone g
+  $sql$, p_queue.table_name,
+    case when p_queue.has_last_read_at then 'g.last_read_at' else 'null::timestamptz' end,
+    case when p_queue.has_headers then 'g.headers' else 'null::jsonb' end
+  ) using p_queue.queue, p_ids, p_now;
+  return p_ids;
+end;
+$$;
+
+-- All of one kind at once; returns the ids that the archive could not take.
 create or replace function fairlease.apply_kind(
   p_queue fairlease.queues, p_holder text, p_kind text, p_outcomes fairlease.outcome[],
   p_now timestamptz
@@ -71,8 +102,7 @@ begin
   elsif p_queue.on_success = 'delete' then
     execute format('select fairlease.q%s_delete($1)', p_queue.id) using v_ids;
   else
-    execute format('select fairlease.q%s_archive($1, $2, $3)', p_queue.id)
-      into v_held using p_queue.queue, v_ids, p_now;
+    v_held := fairlease.archive_messages(p_queue, v_ids, p_now);
   end if;
   delete from fairlease.message_state s where s.queue = p_queue.queue and s.msg_id = any (v_ids);
   return v_held;
@@ -113,7 +143,8 @@ begin
   end;
   return array(
     select fairlease.with_result(o, 'applied', case
-      when o.id = any (v_held) then 'the archive already held this id: moved to archive_conflicts'
+      when o.id = any (v_held)
+      then 'the archive holds this id already, or is missing: moved to archive_conflicts'
     end)
     from unnest(p_outcomes) o
   );
@@ -274,6 +305,7 @@ $$;
 
 revoke all on function
   fairlease.close_deliveries(text, fairlease.outcome[]),
+  fairlease.archive_messages(fairlease.queues, bigint[], timestamptz),
   fairlease.apply_kind(fairlease.queues, text, text, fairlease.outcome[], timestamptz),
   fairlease.apply_outcomes(fairlease.queues, text, text, fairlease.outcome[], timestamptz),
   fairlease.finish_quickly(fairlease.queues, fairlease.outcome[], timestamptz),

@@ -176,12 +176,21 @@ class SettleAnswered(Event):
 
 @dataclass(frozen=True, slots=True)
 class SettleFailed(Event):
-    """An outcome that could not be delivered; `final`: left to the visibility timeout."""
+    """An outcome that was not delivered, or refused; `final`: left to the visibility timeout."""
 
     queue: str
     msg_ids: tuple[int, ...]
     error: str
     final: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeChanged(Event):
+    """The database did something else than it was told: `note` says what."""
+
+    queue: str
+    msg_id: int
+    note: str
 
 
 @dataclass(frozen=True, slots=True)

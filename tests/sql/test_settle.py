@@ -231,16 +231,24 @@ def test_a_row_that_the_database_refuses_does_not_undo_its_neighbours(
     ]
 
 
-def test_a_missing_archive_refuses_the_success_and_keeps_the_message(
+def test_a_missing_archive_keeps_what_is_done_elsewhere(
     hire: Hire, send: Send, connection: psycopg.Connection
 ) -> None:
-    send("a", "a")
-    one, two = hire().claim(n=2).deliveries
+    send("a", "a", "a")
+    one, two, three = hire().claim(n=3).deliveries
     connection.execute("drop table pgmq.a_jobs")
-    answer = hire().settle([done(one), outcome("retry", two, after_ms=0)], pin_org="a")
-    assert answer.results == ["refused", "applied"]
-    assert "a_jobs" in answer.settled[0]["note"]
+    settled = [done(one), outcome("retry", two, after_ms=0), done(three)]
+    answer = hire().settle(settled, pin_org="a")
+    assert answer.results == ["applied", "applied", "applied"]
+    assert answer.settled[0]["note"].endswith("or is missing: moved to archive_conflicts")
     assert answer.ids == [two[0]]
+    kept = "select msg_id, read_ct, message, headers from fairlease.archive_conflicts order by 1"
+    assert connection.execute(kept).fetchall() == [
+        (1, 1, {"n": 1}, {"x-org": "a"}),
+        (3, 1, {"n": 1}, {"x-org": "a"}),
+    ]
+    assert hire().settle_only(done(one)) == ["gone"]
+    assert [state[0] for state in states(connection)] == [two[0]]
 
 
 def test_a_dropped_queue_answers_gone(

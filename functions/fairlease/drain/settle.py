@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fairlease.errors import FunctionMissing, RpcError, TransientError, Unauthorized
-from fairlease.events import SettleAnswered, SettleFailed
-from fairlease.model import ClaimRequest, DeadLetter, Done, Outcome
+from fairlease.events import OutcomeChanged, SettleAnswered, SettleFailed
+from fairlease.model import ClaimRequest, DeadLetter, Done, Outcome, SettleResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,12 +85,14 @@ class Settling:
         return [flight for flight in ended if not flight.lost]
 
     def accept(self, queue: str, pending: list[Flight], answer: ClaimAnswer) -> None:
+        run_id, observe = self.setup.run_id, self.setup.observe
         for settled in answer.settled:
-            self.setup.observe(
-                SettleAnswered(
-                    self.setup.run_id, queue, settled.msg_id, settled.result, settled.note
-                )
-            )
+            msg_id, result, note = settled.msg_id, settled.result, settled.note
+            observe(SettleAnswered(run_id, queue, msg_id, result, note))
+            if result is SettleResult.REFUSED:
+                observe(SettleFailed(run_id, queue, (msg_id,), f"refused: {note}", final=True))
+            elif note:
+                observe(OutcomeChanged(run_id, queue, msg_id, note))
         self.in_flight.settled(pending)
 
     async def _one_at_a_time(self, queue: str, pending: list[Flight], error: RpcError) -> None:

@@ -28,6 +28,7 @@ _ISSUES: Mapping[type[ev.Event], tuple[str, tuple[str, ...]]] = {
     ev.CancellationSwallowed: ("warning", ("queue", "reason")),
     ev.LeaseLost: ("warning", ("why",)),
     ev.LoopBlocked: ("warning", ()),
+    ev.OutcomeChanged: ("warning", ("queue",)),
     ev.PinViolated: ("error", ("queue",)),
     ev.QueueAlarm: ("error", ("queue", "measure")),
     ev.QueueRefused: ("error", ("queue",)),

@@ -18,6 +18,7 @@ from fairlease.events import (
     HandlerCancelled,
     HandlerEnded,
     LoopBlocked,
+    OutcomeChanged,
     PokeAnswered,
     QueueAlarm,
     RunEnded,
@@ -115,6 +116,7 @@ def test_a_failed_run_is_one_event_wherever_it_is_said(start: Start, received: I
     [
         (CancellationSwallowed("r", "q", 7, "timeout"), ["cancellation_swallowed", "q", "timeout"]),
         (LoopBlocked("r", 2.0, "stack", "m of message 7"), ["loop_blocked", "m"]),
+        (OutcomeChanged("r", "q", 7, "the archive is missing"), ["outcome_changed", "q"]),
         (QueueAlarm("r", "q", "ready", 9, 8, "add hosts"), ["queue_alarm", "q", "ready"]),
         (SettleFailed("r", "q", (1,), "error", final=True), ["settle_failed", "q"]),
     ],
