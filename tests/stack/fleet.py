@@ -1,4 +1,4 @@
-"""Several hosts behind one name, as a Kubernetes Service has them: who is not ready gets no poke."""
+"""Hosts behind one name, as in Kubernetes: who is not ready, or is to stop, gets no poke."""
 
 from __future__ import annotations
 

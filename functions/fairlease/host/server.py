@@ -66,10 +66,11 @@ def serve(options: ServeOptions, on_ready: Callable[[str], None]) -> None:
     # A fresh interpreter for each isolate: its clock starts with it, and it inherits no state.
     multiprocessing.set_start_method("spawn", force=True)
     with listen(options.host, options.port) as listener:
+        url = url_of(listener)
         server = Succession(
             "fairlease",
             listener=listener,
-            on_ready=partial(on_ready, url_of(listener)),
+            on_ready=partial(on_ready, url),
             backlog=BACKLOG,
             interface=Interfaces.ASGI,
             workers=1,
@@ -85,7 +86,7 @@ def serve(options: ServeOptions, on_ready: Callable[[str], None]) -> None:
             workers_max_rss=options.max_rss_mb,
             rss_sample_interval=_MEMORY_LOOK_SECONDS,
         )
-        server.serve(target_loader=partial(load, options.folders), wrap_loader=False)
+        server.serve(target_loader=partial(load, options.folders, url), wrap_loader=False)
 
 
 # Everything goes through the handler of the root logger, as one kind of lines.

@@ -12,6 +12,7 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from fairlease.host.passing_on import HEADER as PASSED_ON
 from fairlease.host.readiness import Readiness
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from starlette.types import Lifespan
 
     from fairlease.host.functions import FunctionFolder
+    from fairlease.host.passing_on import Successor
     from fairlease.host.runs import Runs
     from fairlease.settings import KnobIssue
 
@@ -44,12 +46,14 @@ class Surface:
     readiness: Callable[[], Awaitable[Readiness]]
     # From the Accept header to a body and its content type.
     metrics: Callable[[str], Awaitable[tuple[bytes, str]]]
+    # Who takes the pokes that are through only when this isolate is to stop; None: nobody.
+    successor: Successor | None = None
 
 
 def build_app(surface: Surface, lifespan: Lifespan[Starlette] | None = None) -> Starlette:
     """The ASGI application. Whoever has no secret learns nothing about the functions."""
 
-    async def poke(request: Request) -> JSONResponse:
+    async def poke(request: Request) -> Response:
         return await _poke(surface, request)
 
     async def healthz(_request: Request) -> JSONResponse:
@@ -79,7 +83,7 @@ def build_app(surface: Surface, lifespan: Lifespan[Starlette] | None = None) -> 
     return app
 
 
-async def _poke(surface: Surface, request: Request) -> JSONResponse:
+async def _poke(surface: Surface, request: Request) -> Response:
     if not _opens(surface.secrets, request):
         return _refused(401, f"wrong or missing {SECRET_HEADER}")
     name = request.path_params["name"]
@@ -91,8 +95,17 @@ async def _poke(surface: Surface, request: Request) -> JSONResponse:
     if refusal := await _unfit_body(request):
         return refusal
     if surface.runs.stopping:
-        return _refused(503, "this host is stopping; poke again", {"retry-after": "1"})
+        return await _passed_on(surface.successor, request)
     return _started(surface.runs, folder)
+
+
+async def _passed_on(successor: Successor | None, request: Request) -> Response:
+    if successor is not None and PASSED_ON not in request.headers:
+        secret = request.headers[SECRET_HEADER].encode("latin-1")
+        answer = await successor.poke(request.url.path, {SECRET_HEADER.encode(): secret})
+        if answer is not None:
+            return Response(answer.content, answer.status_code, media_type="application/json")
+    return _refused(503, "this host is stopping; poke again", {"retry-after": "1"})
 
 
 def _started(runs: Runs, folder: FunctionFolder) -> JSONResponse:

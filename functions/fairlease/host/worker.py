@@ -22,6 +22,7 @@ from fairlease.host.isolate import (
 from fairlease.host.lifetime import Lifetime, lifetime_of
 from fairlease.host.metrics import MetricsPage, QueueStatsCache
 from fairlease.host.observers import Observers, start_observers
+from fairlease.host.passing_on import Successor
 from fairlease.host.runs import Runs
 from fairlease.host.stop_signals import StopSignalLoop
 from fairlease.host.web import Surface, build_app
@@ -82,8 +83,8 @@ class Isolate:
         asyncio.get_running_loop().call_later(patience, self.runs.cancel_handlers)
 
 
-def load(folders: Sequence[Path]) -> Starlette:
-    """The ASGI application of this process. Raises `ConfigurationError`."""
+def load(folders: Sequence[Path], url: str) -> Starlette:
+    """The ASGI application of this process, which serves `url`. Raises `ConfigurationError`."""
     environ = dict(os.environ)
     configure_logs(as_json=environ.get("FAIRLEASE_LOG_FORMAT") == "json")
     functions = discover(folders)
@@ -115,6 +116,7 @@ def load(folders: Sequence[Path]) -> Starlette:
         issues=known_issues,
         readiness=engine.readiness,
         metrics=page.render,
+        successor=Successor(url, clock),
     )
     return build_app(surface, isolate.lifespan)
 
