@@ -22,7 +22,15 @@ create schema if not exists fairlease;
 revoke all on schema fairlease from public;
 
 do $$
+declare
+  v_role text;
 begin
+  -- Default privileges may have let them in.
+  foreach v_role in array array['anon', 'authenticated', 'service_role'] loop
+    if pg_catalog.to_regrole(v_role) is not null then
+      execute pg_catalog.format('revoke all on schema fairlease from %I', v_role);
+    end if;
+  end loop;
   if pg_catalog.to_regnamespace('pgmq_public') is null then
     create schema pgmq_public;
   end if;
@@ -36,7 +44,7 @@ $$;
 create or replace function fairlease.now_()
 returns timestamptz
 language plpgsql volatile parallel safe
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   return clock_timestamp();
@@ -47,7 +55,7 @@ $$;
 create or replace function fairlease.let_workers_call(p_names text[])
 returns void
 language plpgsql
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_function regprocedure;

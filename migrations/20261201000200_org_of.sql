@@ -17,7 +17,7 @@ select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('fairlease.m
 create or replace function fairlease.org_of(message jsonb, headers jsonb)
 returns text
 language plpgsql immutable parallel safe
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_org text := lower(coalesce(
@@ -46,7 +46,7 @@ $$;
 create or replace function fairlease.fold_org(p_org text)
 returns text
 language plpgsql immutable parallel safe strict
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   return case

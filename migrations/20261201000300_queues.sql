@@ -32,7 +32,7 @@ comment on table fairlease.cursors is 'The org after which the next unpinned cla
 create or replace function fairlease.attached(p_queue text)
 returns fairlease.queues
 language plpgsql stable
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_queue fairlease.queues;
@@ -51,7 +51,7 @@ $$;
 create or replace function fairlease.queue_is_lost(p_queue text)
 returns boolean
 language sql stable
-set search_path = ''
+set search_path = '', pg_temp
 as $$
   select coalesce(bool_or(to_regclass(format('pgmq.%I', q.table_name)) is null), true)
   from fairlease.queues q where q.queue = p_queue
@@ -62,7 +62,7 @@ $$;
 create or replace function fairlease.raise_missing(p_queue text, p_error text)
 returns void
 language plpgsql
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   if fairlease.queue_is_lost(p_queue) then

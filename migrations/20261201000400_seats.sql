@@ -25,7 +25,7 @@ on conflict do nothing;
 create or replace function fairlease.own_slot(p_holder text)
 returns fairlease.seats
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_slot fairlease.seats;
@@ -53,7 +53,7 @@ create index if not exists lease_log_ended_idx on fairlease.lease_log (ended_at)
 create or replace function fairlease.log_lease(p_seat int, p_why text, p_now timestamptz)
 returns boolean
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   insert into fairlease.lease_log (queue, org, holder, taken_at, ended_at, why, claims)
@@ -69,7 +69,7 @@ $$;
 create or replace function fairlease.vacate(p_seat int, p_why text, p_now timestamptz)
 returns void
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   perform fairlease.log_lease(p_seat, p_why, p_now);

@@ -37,7 +37,7 @@ create index if not exists circuits_open_idx on fairlease.circuits (org)
 create or replace function fairlease.fold_org_column()
 returns trigger
 language plpgsql
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   new.org := fairlease.fold_org(new.org);
@@ -54,7 +54,7 @@ create or replace trigger fold_org before insert or update of org on fairlease.c
 create or replace function fairlease.rebase_arrival_time()
 returns trigger
 language plpgsql
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_epoch numeric := extract(epoch from fairlease.now_());

@@ -29,7 +29,7 @@ create or replace function fairlease.state_of(
 )
 returns fairlease.message_state
 language plpgsql stable
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_state fairlease.message_state;

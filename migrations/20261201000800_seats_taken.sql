@@ -7,7 +7,7 @@ select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('fairlease.m
 create or replace function fairlease.lock_free_seat(p_ask fairlease.claim_ask)
 returns int
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_seat int;
@@ -48,7 +48,7 @@ $$;
 create or replace function fairlease.fleet_is_full(p_ask fairlease.claim_ask)
 returns boolean
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   return (
@@ -65,7 +65,7 @@ create or replace function fairlease.clear_lapsed_ordinal(
 )
 returns boolean
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_seat int;
@@ -88,7 +88,7 @@ create or replace function fairlease.take_ordinal(
 )
 returns int
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_live int[];
@@ -130,7 +130,7 @@ create or replace function fairlease.seat_holder(
 )
 returns boolean
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_logged boolean;

@@ -4,7 +4,7 @@ select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('fairlease.m
 create or replace function fairlease.milliseconds(p_interval interval)
 returns bigint
 language sql immutable parallel safe
-set search_path = ''
+set search_path = '', pg_temp
 as $$ select greatest(0, ceil(extract(epoch from p_interval) * 1000))::bigint $$;
 
 -- GCRA in exact arithmetic: time is measured in seconds times the rate, so one start is 60 whatever
@@ -12,7 +12,7 @@ as $$ select greatest(0, ceil(extract(epoch from p_interval) * 1000))::bigint $$
 create or replace function fairlease.arrival_time(p_limits fairlease.org_limits, p_now timestamptz)
 returns numeric
 language plpgsql immutable parallel safe
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   return greatest(extract(epoch from p_now) * p_limits.starts_per_minute, p_limits.tat);
@@ -23,7 +23,7 @@ $$;
 create or replace function fairlease.tokens(p_limits fairlease.org_limits, p_now timestamptz)
 returns numeric
 language plpgsql immutable parallel safe
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   return p_limits.burst - (
@@ -39,7 +39,7 @@ create or replace function fairlease.fits_org(
 )
 returns boolean
 language plpgsql immutable parallel safe
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   return case
@@ -54,7 +54,7 @@ $$;
 create or replace function fairlease.org_gate(p_org text, p_ask fairlease.claim_ask)
 returns fairlease.gate
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_gate fairlease.gate;
@@ -93,7 +93,7 @@ create or replace function fairlease.guard_org(
 )
 returns fairlease.gate
 language plpgsql immutable
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_until timestamptz := greatest(
@@ -130,7 +130,7 @@ $$;
 create or replace function fairlease.lock_ordinals(p_org text, p_wait boolean)
 returns boolean
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   if p_wait then
@@ -143,7 +143,7 @@ $$;
 create or replace function fairlease.await_ordinals(p_org text)
 returns boolean
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 set lock_timeout = '50ms'
 as $$
 begin
@@ -158,7 +158,7 @@ $$;
 create or replace function fairlease.lock_org(p_org text, p_wait boolean)
 returns boolean
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_rows int;
@@ -189,7 +189,7 @@ create or replace function fairlease.charge_org(
 )
 returns void
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   update fairlease.org_limits l

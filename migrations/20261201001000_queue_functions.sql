@@ -6,7 +6,7 @@ select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('fairlease.m
 create or replace function fairlease.column_exists(p_table text, p_column text)
 returns boolean
 language sql stable
-set search_path = ''
+set search_path = '', pg_temp
 as $$
   select exists (
     select from pg_catalog.pg_attribute a
@@ -24,13 +24,13 @@ create or replace function fairlease.make_queue_function(
 )
 returns void
 language plpgsql
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_text text := format(
     'create or replace function fairlease.q{id}_%s returns %s language plpgsql volatile '
     -- A plan made while the queue was empty must be right when it holds a million.
-    'set search_path = '''' set jit = off set plan_cache_mode = force_generic_plan '
+    'set search_path = '''', pg_temp set jit = off set plan_cache_mode = force_generic_plan '
     'set enable_seqscan = off set enable_bitmapscan = off as %L',
     p_signature, p_returns, p_body
   );
@@ -67,7 +67,7 @@ $$;
 create or replace function fairlease.make_oldest(p_queue fairlease.queues)
 returns void
 language sql
-set search_path = ''
+set search_path = '', pg_temp
 as $make$
   select fairlease.make_queue_function(p_queue, 'oldest(p_now timestamptz)', 'text', $$
 declare
@@ -82,7 +82,7 @@ $make$;
 create or replace function fairlease.make_visible(p_queue fairlease.queues)
 returns void
 language sql
-set search_path = ''
+set search_path = '', pg_temp
 as $make$
   select fairlease.make_queue_function(
     p_queue, 'visible(p_org text, p_now timestamptz)', 'boolean', $$
@@ -98,7 +98,7 @@ $make$;
 create or replace function fairlease.make_read(p_queue fairlease.queues)
 returns void
 language sql
-set search_path = ''
+set search_path = '', pg_temp
 as $make$
   select fairlease.make_queue_function(
     p_queue, 'read(p_org text, p_n int, p_sleep_seconds int, p_now timestamptz)',
@@ -139,7 +139,7 @@ $make$;
 create or replace function fairlease.make_probe(p_queue fairlease.queues)
 returns void
 language sql
-set search_path = ''
+set search_path = '', pg_temp
 as $make$
   select fairlease.make_queue_function(
     p_queue, 'probe(p_ask fairlease.claim_ask, p_at fairlease.rotation)', 'fairlease.rotation', $$
@@ -180,7 +180,7 @@ $make$;
 create or replace function fairlease.note_gate(p_at fairlease.rotation, p_gate fairlease.gate)
 returns fairlease.rotation
 language plpgsql immutable parallel safe
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   if p_gate.cause is null then
@@ -198,7 +198,7 @@ create or replace function fairlease.note_cause(
 )
 returns fairlease.rotation
 language plpgsql immutable parallel safe
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   if p_at.cause is null
@@ -216,7 +216,7 @@ create or replace function fairlease.note_answer(
 )
 returns fairlease.rotation
 language plpgsql immutable parallel safe
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   return case

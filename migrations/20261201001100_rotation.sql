@@ -6,7 +6,7 @@ select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('fairlease.m
 create or replace function fairlease.move_cursor(p_queue text, p_org text)
 returns boolean
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   -- Written last and never waited for: another claim's word on the cursor is as good as ours.
@@ -23,7 +23,7 @@ $$;
 create or replace function fairlease.start_rotation(p_queue text)
 returns fairlease.rotation
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_at fairlease.rotation;
@@ -49,7 +49,7 @@ create or replace function fairlease.pick_org(
   out p_strayed boolean
 )
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_gate fairlease.gate;
@@ -75,7 +75,7 @@ $$;
 create or replace function fairlease.oldest_org(p_ask fairlease.claim_ask)
 returns text
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_oldest text;
@@ -93,7 +93,7 @@ create or replace function fairlease.rotate(
 )
 returns fairlease.claim_answer
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_answer fairlease.claim_answer;
@@ -140,7 +140,7 @@ $$;
 create or replace function fairlease.walk(p_ask fairlease.claim_ask, p_at fairlease.rotation)
 returns fairlease.rotation
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   if not p_at.complete and p_at.probes_left > 0 then
@@ -159,7 +159,7 @@ create or replace function fairlease.end_rotation(
 )
 returns fairlease.claim_answer
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_moved boolean;

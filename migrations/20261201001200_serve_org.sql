@@ -6,7 +6,7 @@ create or replace function fairlease.refusal(
 )
 returns fairlease.claim_answer
 language plpgsql immutable parallel safe
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   return row(p_status, p_cause, p_retry_after_ms, null, null)::fairlease.claim_answer;
@@ -20,7 +20,7 @@ create or replace function fairlease.hold_org(
 )
 returns fairlease.gate
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   if not p_stays then
@@ -56,7 +56,7 @@ create or replace function fairlease.serve_org(
 )
 returns fairlease.claim_answer
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_stays boolean := coalesce(p_gate.ordinal <= p_gate.org_cap, false);
@@ -91,7 +91,7 @@ $$;
 create or replace function fairlease.org_is_visible(p_ask fairlease.claim_ask, p_org text)
 returns boolean
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_visible boolean;

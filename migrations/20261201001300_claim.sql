@@ -5,7 +5,7 @@ select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('fairlease.m
 -- and the holder is as one without.
 create or replace function fairlease.open_ask(inout p_ask fairlease.claim_ask)
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_slot fairlease.seats;
@@ -31,7 +31,7 @@ $$;
 -- unpinned one moves down or gives the slot up.
 create or replace function fairlease.find_seat(inout p_ask fairlease.claim_ask)
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   if p_ask.own_seat <= p_ask.global_cap then
@@ -48,7 +48,7 @@ $$;
 create or replace function fairlease.no_seat(p_ask fairlease.claim_ask)
 returns fairlease.claim_answer
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   return fairlease.refusal('no_capacity', case
@@ -61,7 +61,7 @@ $$;
 create or replace function fairlease.claim_pinned(p_ask fairlease.claim_ask, p_org text)
 returns fairlease.claim_answer
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_answer fairlease.claim_answer;
@@ -87,7 +87,7 @@ $$;
 create or replace function fairlease.claim_unpinned(p_ask fairlease.claim_ask)
 returns fairlease.claim_answer
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_at fairlease.rotation := fairlease.walk(p_ask, fairlease.start_rotation(p_ask.queue));
@@ -113,7 +113,7 @@ $$;
 create or replace function fairlease.claim_opened(p_ask fairlease.claim_ask, p_org text)
 returns fairlease.claim_answer
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   return case
@@ -129,7 +129,7 @@ $$;
 create or replace function fairlease.claim(p_ask fairlease.claim_ask, p_org text)
 returns fairlease.claim_answer
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   -- Before anything is read.

@@ -28,7 +28,7 @@ $$;
 create or replace function fairlease.check_slot_arguments(p_holder text, p_lease_ttl_seconds int)
 returns boolean
 language plpgsql stable
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   if p_holder <> '' and octet_length(p_holder) <= 512 and p_lease_ttl_seconds >= 1
@@ -56,7 +56,7 @@ create or replace function fairlease.new_ask(
 )
 returns fairlease.claim_ask
 language plpgsql immutable parallel safe
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   return row(
@@ -69,7 +69,7 @@ $$;
 create or replace function fairlease.check_claim_arguments(p_ask fairlease.claim_ask, p_org text)
 returns boolean
 language plpgsql stable
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   if fairlease.check_slot_arguments(p_ask.holder, p_ask.lease_ttl_seconds)
@@ -100,7 +100,7 @@ create or replace function pgmq_public.claim_org_slot_and_read(
 )
 returns setof pgmq_public.org_slot_row
 language plpgsql volatile security definer
-set search_path = ''
+set search_path = '', pg_temp
 set jit = off
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan

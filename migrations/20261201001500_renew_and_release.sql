@@ -6,7 +6,7 @@ create or replace function fairlease.renew(
 )
 returns boolean
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   if p_slot.holder is null or p_slot.queue <> p_queue or p_slot.expires_at <= p_now then
@@ -24,7 +24,7 @@ create or replace function pgmq_public.renew_org_slot(
 )
 returns boolean
 language plpgsql volatile security definer
-set search_path = ''
+set search_path = '', pg_temp
 set jit = off
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan
@@ -47,7 +47,7 @@ $$;
 create or replace function pgmq_public.release_org_slot(queue_name text, holder text)
 returns boolean
 language plpgsql volatile security definer
-set search_path = ''
+set search_path = '', pg_temp
 set jit = off
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan

@@ -7,7 +7,7 @@ select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('fairlease.m
 create or replace function fairlease.check_queue_name(p_queue text)
 returns void
 language plpgsql stable
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   if p_queue is null or p_queue !~ '^[A-Za-z0-9_]+(-[A-Za-z0-9_]+)*$' then
@@ -27,7 +27,7 @@ $$;
 create or replace function fairlease.ensure_queue(p_queue text)
 returns void
 language plpgsql
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_table text := lower(('q_' || p_queue) collate "C");
@@ -67,7 +67,7 @@ $$;
 create or replace function fairlease.register_queue(p_queue text)
 returns fairlease.queues
 language plpgsql
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_table text := lower(('q_' || p_queue) collate "C");
@@ -94,7 +94,7 @@ $$;
 create or replace function fairlease.org_index_columns(p_queue fairlease.queues)
 returns text
 language sql immutable
-set search_path = ''
+set search_path = '', pg_temp
 as $$
   select format('btree (fairlease.org_of(message, %s) COLLATE "C", vt, msg_id)',
     case when p_queue.has_headers then 'headers' else 'NULL::jsonb' end)
@@ -103,7 +103,7 @@ $$;
 create or replace function fairlease.is_large(p_table regclass)
 returns boolean
 language sql stable
-set search_path = ''
+set search_path = '', pg_temp
 as $$
   -- A table that was never analysed has no row count.
   select c.reltuples > 1000000 or pg_relation_size(p_table) > 512 * 1024 * 1024
@@ -116,7 +116,7 @@ $$;
 create or replace function fairlease.index_orgs(p_queue fairlease.queues)
 returns void
 language plpgsql
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_table regclass := to_regclass(format('pgmq.%I', p_queue.table_name));
@@ -144,7 +144,7 @@ $$;
 create or replace function fairlease.index_queue(p_queue fairlease.queues)
 returns void
 language plpgsql
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_key_index text := format('fairlease_q%s_key_idx', p_queue.id);
@@ -180,7 +180,7 @@ $$;
 create or replace function fairlease.make_queue_functions(p_queue fairlease.queues)
 returns void
 language plpgsql
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_make text;
@@ -203,7 +203,7 @@ $$;
 create or replace function fairlease.remake_queue_functions()
 returns void
 language plpgsql security definer
-set search_path = ''
+set search_path = '', pg_temp
 set client_min_messages = warning
 as $$
 declare
@@ -229,7 +229,7 @@ create or replace function fairlease.attach_queue(
 )
 returns jsonb
 language plpgsql security definer
-set search_path = ''
+set search_path = '', pg_temp
 set client_min_messages = warning
 as $$
 declare
@@ -267,7 +267,7 @@ $$;
 create or replace function fairlease.detach_queue(queue_name text)
 returns boolean
 language plpgsql security definer
-set search_path = ''
+set search_path = '', pg_temp
 set client_min_messages = warning
 as $$
 declare

@@ -24,7 +24,7 @@ $$;
 create or replace function fairlease.whole_in(p_value jsonb, p_least bigint)
 returns bigint
 language plpgsql immutable parallel safe
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_number numeric := case when jsonb_typeof(p_value) = 'number' then p_value::numeric end;
@@ -41,7 +41,7 @@ $$;
 create or replace function fairlease.parse_outcomes(p_said jsonb)
 returns fairlease.outcome[]
 language plpgsql immutable parallel safe
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   -- Ten years: further off is a mistake in units.
@@ -108,7 +108,7 @@ create or replace function fairlease.judge_outcome(
 )
 returns fairlease.outcome
 language plpgsql immutable parallel safe
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   if p_outcome.result is not null then
@@ -148,7 +148,7 @@ create or replace function fairlease.judge_outcomes(
 )
 returns fairlease.outcome[]
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_judged fairlease.outcome[] := array(
@@ -172,7 +172,7 @@ $$;
 create or replace function fairlease.judge_repeated(p_judged fairlease.outcome[])
 returns fairlease.outcome[]
 language plpgsql immutable
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   return array(
@@ -199,7 +199,7 @@ create or replace function fairlease.with_result(
 )
 returns fairlease.outcome
 language plpgsql immutable parallel safe
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   p_outcome.result := p_result;

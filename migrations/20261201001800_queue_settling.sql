@@ -6,7 +6,7 @@ select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('fairlease.m
 create or replace function fairlease.make_lock(p_queue fairlease.queues)
 returns void
 language sql
-set search_path = ''
+set search_path = '', pg_temp
 as $make$
   select fairlease.make_queue_function(
     p_queue, 'lock(p_ids bigint[])', 'fairlease.locked_message[]', $$
@@ -25,7 +25,7 @@ $make$;
 create or replace function fairlease.make_orgs(p_queue fairlease.queues)
 returns void
 language sql
-set search_path = ''
+set search_path = '', pg_temp
 as $make$
   select fairlease.make_queue_function(p_queue, 'orgs(p_ids bigint[])', 'text[]', $$
 begin
@@ -38,7 +38,7 @@ $make$;
 create or replace function fairlease.make_archive(p_queue fairlease.queues)
 returns void
 language sql
-set search_path = ''
+set search_path = '', pg_temp
 as $make$
   select fairlease.make_queue_function(
     p_queue, 'archive(p_queue text, p_ids bigint[], p_now timestamptz)', 'bigint[]', $$
@@ -76,7 +76,7 @@ $make$;
 create or replace function fairlease.make_finish(p_queue fairlease.queues)
 returns void
 language sql
-set search_path = ''
+set search_path = '', pg_temp
 as $make$
   select fairlease.make_queue_function(
     p_queue, 'finish(p_queue text, p_ids bigint[], p_cts int[], p_now timestamptz)', 'bigint[]', $$
@@ -111,7 +111,7 @@ $make$;
 create or replace function fairlease.make_delete(p_queue fairlease.queues)
 returns void
 language sql
-set search_path = ''
+set search_path = '', pg_temp
 as $make$
   select fairlease.make_queue_function(p_queue, 'delete(p_ids bigint[])', 'void', $$
 begin
@@ -123,7 +123,7 @@ $make$;
 create or replace function fairlease.make_reschedule(p_queue fairlease.queues)
 returns void
 language sql
-set search_path = ''
+set search_path = '', pg_temp
 as $make$
   select fairlease.make_queue_function(
     p_queue, 'reschedule(p_ids bigint[], p_visible_at timestamptz[])', 'void', $$
@@ -139,7 +139,7 @@ $make$;
 create or replace function fairlease.make_bury(p_queue fairlease.queues)
 returns void
 language sql
-set search_path = ''
+set search_path = '', pg_temp
 as $make$
   select fairlease.make_queue_function(
     p_queue,

@@ -10,7 +10,7 @@ create or replace function fairlease.report_limit(
 )
 returns void
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_day constant numeric := 86400000;
@@ -42,7 +42,7 @@ $$;
 create or replace function fairlease.of_ms(p_milliseconds numeric)
 returns interval
 language sql immutable parallel safe
-set search_path = ''
+set search_path = '', pg_temp
 as $$ select make_interval(secs => (p_milliseconds / 1000)::float8) $$;
 
 -- Only the delivery that a half-open circuit let through decides: it closes the circuit, or frees
@@ -52,7 +52,7 @@ create or replace function fairlease.settle_probe(
 )
 returns void
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_closes boolean := p_outcome.verb in ('done', 'retry', 'dead');
@@ -68,7 +68,7 @@ $$;
 create or replace function fairlease.is_trip(p_queue text, p_outcome fairlease.outcome)
 returns boolean
 language plpgsql stable
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_circuit fairlease.circuits;
@@ -86,7 +86,7 @@ create or replace function fairlease.tell_circuits(
 )
 returns void
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_outcome fairlease.outcome;
@@ -113,7 +113,7 @@ create or replace function fairlease.concerns_orgs(
 )
 returns boolean
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   if p_pin_org is not null then
@@ -145,7 +145,7 @@ create or replace function fairlease.lock_orgs_to_settle(
 )
 returns void
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_limited bigint[] := array(select o.id from unnest(p_outcomes) o where o.limited);
@@ -172,7 +172,7 @@ $$;
 create or replace function fairlease.open_circuit(org text, duration interval, reason text default null)
 returns void
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_now timestamptz := fairlease.now_();
@@ -189,7 +189,7 @@ $$;
 create or replace function fairlease.close_circuit(org text)
 returns boolean
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   update fairlease.circuits c

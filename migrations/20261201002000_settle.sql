@@ -8,7 +8,7 @@ create or replace function fairlease.close_deliveries(
 )
 returns void
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   insert into fairlease.message_state as s (
@@ -54,7 +54,7 @@ create or replace function fairlease.archive_messages(
 )
 returns bigint[]
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_held bigint[];
@@ -85,7 +85,7 @@ create or replace function fairlease.apply_kind(
 )
 returns bigint[]
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_ids bigint[] := array(select o.id from unnest(p_outcomes) o);
@@ -116,7 +116,7 @@ create or replace function fairlease.apply_outcomes(
 )
 returns fairlease.outcome[]
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_held bigint[];
@@ -158,7 +158,7 @@ create or replace function fairlease.finish_quickly(
 )
 returns bigint[]
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_ids bigint[];
@@ -192,7 +192,7 @@ create or replace function fairlease.settle_carefully(
 )
 returns fairlease.outcome[]
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_locked fairlease.locked_message[];
@@ -229,7 +229,7 @@ create or replace function fairlease.settle(
 )
 returns fairlease.outcome[]
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_finished bigint[];
@@ -270,7 +270,7 @@ $$;
 create or replace function fairlease.all_done_once(p_outcomes fairlease.outcome[])
 returns boolean
 language plpgsql immutable
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   if cardinality(p_outcomes) = 1 then
@@ -287,7 +287,7 @@ $$;
 create or replace function fairlease.all_applied(p_outcomes fairlease.outcome[])
 returns fairlease.outcome[]
 language plpgsql immutable
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   if cardinality(p_outcomes) = 1 then

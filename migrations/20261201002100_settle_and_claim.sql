@@ -18,7 +18,7 @@ $$;
 create or replace function fairlease.settled_text(p_outcomes fairlease.outcome[])
 returns text
 language plpgsql immutable parallel safe
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   if cardinality(p_outcomes) = 0 then
@@ -43,7 +43,7 @@ create or replace function fairlease.deliveries_text(
 )
 returns text
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_states fairlease.message_state[];
@@ -82,7 +82,7 @@ create or replace function fairlease.claim_json(
 )
 returns json
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_messages text := fairlease.deliveries_text(p_queue, p_answer.messages);
@@ -110,7 +110,7 @@ create or replace function pgmq_public.settle_and_claim(
 )
 returns json
 language plpgsql volatile security definer
-set search_path = ''
+set search_path = '', pg_temp
 set jit = off
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan

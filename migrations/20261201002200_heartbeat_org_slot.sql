@@ -4,7 +4,7 @@ select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('fairlease.m
 create or replace function fairlease.parse_deliveries(p_said jsonb)
 returns fairlease.outcome[]
 language plpgsql immutable parallel safe
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_deliveries fairlease.outcome[] := '{}';
@@ -39,7 +39,7 @@ create or replace function fairlease.book_beginnings(
 )
 returns void
 language sql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
   insert into fairlease.message_state as s (
     queue, msg_id, enqueued_at, begun_read_ct, begun_count
@@ -67,7 +67,7 @@ create or replace function fairlease.extend_deliveries(
 )
 returns jsonb
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_ids bigint[] := array(select d.id from unnest(p_deliveries) d);
@@ -106,7 +106,7 @@ create or replace function fairlease.sort_deliveries(
 )
 returns jsonb
 language sql immutable parallel safe
-set search_path = ''
+set search_path = '', pg_temp
 as $$
   select jsonb_build_object(
     'extended', coalesce(jsonb_agg(d.id) filter (where e.msg_id is not null), '[]'),
@@ -125,7 +125,7 @@ create or replace function pgmq_public.heartbeat_org_slot(
 )
 returns jsonb
 language plpgsql volatile security definer
-set search_path = ''
+set search_path = '', pg_temp
 set jit = off
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan

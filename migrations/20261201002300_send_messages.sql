@@ -18,7 +18,7 @@ create or replace function fairlease.parse_message(
 )
 returns fairlease.new_message
 language plpgsql immutable
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_new fairlease.new_message;
@@ -61,7 +61,7 @@ $$;
 create or replace function fairlease.parse_messages(p_said jsonb, p_queue fairlease.queues)
 returns fairlease.new_message[]
 language plpgsql immutable
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   if coalesce(jsonb_typeof(p_said) <> 'array', true) then
@@ -83,7 +83,7 @@ $$;
 create or replace function fairlease.make_insert(p_queue fairlease.queues)
 returns void
 language sql
-set search_path = ''
+set search_path = '', pg_temp
 as $make$
   select fairlease.make_queue_function(
     p_queue, 'insert(p_messages fairlease.new_message[], p_visible_at timestamptz)', 'bigint[]',
@@ -115,7 +115,7 @@ $make$;
 create or replace function fairlease.make_bearers(p_queue fairlease.queues)
 returns void
 language sql
-set search_path = ''
+set search_path = '', pg_temp
 as $make$
   select fairlease.make_queue_function(
     p_queue, 'bearers(p_messages fairlease.new_message[])', 'fairlease.new_message[]', $$
@@ -138,7 +138,7 @@ create or replace function fairlease.number_messages(
 )
 returns fairlease.new_message[]
 language sql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
   select array(
     select row(n.place, nextval(s.name), n.message, n.headers, n.key, false)::fairlease.new_message
@@ -154,7 +154,7 @@ create or replace function fairlease.send_all(
 )
 returns fairlease.new_message[]
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_left fairlease.new_message[] := p_messages;
@@ -192,7 +192,7 @@ create or replace function pgmq_public.send_messages(
 )
 returns jsonb
 language plpgsql volatile security definer
-set search_path = ''
+set search_path = '', pg_temp
 set jit = off
 set enable_seqscan = off
 set plan_cache_mode = force_generic_plan

@@ -8,7 +8,7 @@ create or replace function fairlease.resolve_org(
 )
 returns text
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_name text := p_queue.resolver::oid::regproc;
@@ -33,7 +33,7 @@ $$;
 create or replace function fairlease.stamp_org()
 returns trigger
 language plpgsql volatile security definer
-set search_path = ''
+set search_path = '', pg_temp
 set jit = off
 as $$
 declare
@@ -67,7 +67,7 @@ $$;
 create or replace function fairlease.make_stamp(p_queue fairlease.queues)
 returns void
 language plpgsql
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   if p_queue.resolver is null then

@@ -19,7 +19,7 @@ create or replace function fairlease.create_wrapper(
 )
 returns void
 language plpgsql
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 begin
   if exists (
@@ -30,12 +30,9 @@ begin
   end if;
   execute format(
     'create function pgmq_public.%I(%s) returns %s language plpgsql volatile security definer '
-    'set search_path = '''' set jit = off as %L', p_name, p_arguments, p_returns, p_body
+    'set search_path = '''', pg_temp set jit = off as %L', p_name, p_arguments, p_returns, p_body
   );
-  execute format('revoke all on function pgmq_public.%I from public', p_name);
-  if to_regrole('service_role') is not null then
-    execute format('grant execute on function pgmq_public.%I to service_role', p_name);
-  end if;
+  perform fairlease.let_workers_call(array[p_name]);
 end;
 $$;
 

@@ -7,7 +7,7 @@ create or replace function fairlease.replay_letter(
 )
 returns fairlease.new_message
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_new fairlease.new_message;
@@ -36,7 +36,7 @@ $$;
 create or replace function fairlease.replay_dead_letters(ids bigint[])
 returns jsonb
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_id bigint;

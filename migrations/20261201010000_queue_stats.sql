@@ -9,7 +9,7 @@ create or replace function fairlease.measure_queue(
 )
 returns jsonb
 language plpgsql stable
-set search_path = ''
+set search_path = '', pg_temp
 set jit = off
 set enable_seqscan = off
 as $$
@@ -55,7 +55,7 @@ create or replace function fairlease.measure_dead_letters(
 )
 returns jsonb
 language sql stable
-set search_path = ''
+set search_path = '', pg_temp
 as $$
   select jsonb_build_object(
     'dead_letters', (select count(*) from (
@@ -75,7 +75,7 @@ $$;
 create or replace function pgmq_public.queue_stats()
 returns jsonb
 language plpgsql volatile security definer
-set search_path = ''
+set search_path = '', pg_temp
 set jit = off
 as $$
 declare
@@ -100,7 +100,7 @@ $$;
 create or replace function pgmq_public.maintain_queues(step_limit int default 1000)
 returns jsonb
 language plpgsql volatile security definer
-set search_path = ''
+set search_path = '', pg_temp
 set jit = off
 as $$
 begin

@@ -15,7 +15,7 @@ $$;
 create or replace function fairlease.org_expression(p_queue fairlease.queues)
 returns text
 language sql immutable
-set search_path = ''
+set search_path = '', pg_temp
 as $$
   select format('(fairlease.org_of(m.message, %s) collate "C")',
     case when p_queue.has_headers then 'm.headers' else 'null::jsonb' end)
@@ -28,7 +28,7 @@ create or replace function fairlease.measure_orgs(
 )
 returns setof fairlease.org_measure
 language plpgsql stable
-set search_path = ''
+set search_path = '', pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
@@ -75,7 +75,7 @@ $$;
 create or replace function fairlease.measure_holdups(p_queue fairlease.queues, p_now timestamptz)
 returns jsonb
 language plpgsql stable
-set search_path = ''
+set search_path = '', pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

@@ -5,7 +5,7 @@ select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('fairlease.m
 create or replace function fairlease.last_id(p_queue fairlease.queues)
 returns bigint
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_last bigint;
@@ -25,7 +25,7 @@ create or replace function fairlease.purge_waiting(
 )
 returns jsonb
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 set jit = off
 set enable_seqscan = off
 as $$

@@ -11,7 +11,7 @@ comment on column fairlease.queues.paused is 'No claim gets a message of it; wri
 create or replace function fairlease.make_without_work(p_queue fairlease.queues)
 returns void
 language plpgsql
-set search_path = ''
+set search_path = '', pg_temp
 as $make$
 begin
   if not p_queue.paused then
@@ -42,7 +42,7 @@ $make$;
 create or replace function fairlease.pause_queue(queue_name text, paused boolean default true)
 returns boolean
 language plpgsql volatile
-set search_path = ''
+set search_path = '', pg_temp
 as $$
 declare
   v_queue fairlease.queues;

@@ -104,7 +104,12 @@ def _apply(session: psycopg.Connection, migration: Migration) -> bool:
 
 
 def _run(session: psycopg.Connection, migration: Migration) -> None:
-    session.execute("select set_config('lock_timeout', %s, true)", (_TABLE_LOCK_TIMEOUT,))
+    session.execute(
+        "select pg_catalog.set_config('lock_timeout', %s, true), "
+        # The owner's own path may name a schema in which others make operators.
+        "pg_catalog.set_config('search_path', '', true)",
+        (_TABLE_LOCK_TIMEOUT,),
+    )
     try:
         session.execute(migration.statements.encode())
     except psycopg.errors.LockNotAvailable as error:
