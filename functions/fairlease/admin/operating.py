@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, LiteralString
 
 import psycopg
 from psycopg.rows import dict_row
+from psycopg.types.json import set_json_loads
 
 from fairlease.admin.connection import connect, one_line
 from fairlease.errors import CallRefused, ConfigurationError, InvalidInput, Unauthorized
+from fairlease.messages.outgoing import check_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -82,7 +85,19 @@ class Session:
 def operate(url: str) -> Iterator[Session]:
     """Raises as `connect` does."""
     with connect(url) as connection:
+        set_json_loads(_readable, connection)
         yield Session(connection)
+
+
+def _readable(text: str | bytes) -> Any:
+    """A payload that Python can read and write again; any other is shown as the text that it is."""
+    said = text.decode() if isinstance(text, bytes) else text
+    try:
+        value = json.loads(said)
+        check_json(value)
+    except (RecursionError, ValueError):
+        return said
+    return value
 
 
 def named_org(org: str) -> str:

@@ -23,13 +23,14 @@ def loads(text: str | bytes) -> Any:
     """As `json.loads`, with integers of any size; what is nested too deeply is `TOO_DEEP`."""
     try:
         return json.loads(text)
-    except RecursionError:
-        pruned = _prune(text.decode() if isinstance(text, bytes) else text)
-        return _marked(json.loads(pruned, parse_int=_exact))
     except json.JSONDecodeError:
         raise
-    except ValueError:
-        return json.loads(text, parse_int=_exact)
+    except (RecursionError, ValueError):
+        said = text.decode() if isinstance(text, bytes) else text
+    try:
+        return json.loads(said, parse_int=_exact)
+    except RecursionError:
+        return _marked(json.loads(_prune(said), parse_int=_exact))
 
 
 def _exact(digits: str) -> int:
