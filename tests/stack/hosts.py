@@ -6,6 +6,7 @@ import contextlib
 import os
 import queue
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -119,6 +120,17 @@ def running_host(
         process.wait(PATIENCE_SECONDS)
         assert process.stdout is not None
         process.stdout.close()
+
+
+def half_a_poke(host: HostProcess, name: str) -> socket.socket:
+    """Its isolate waits for the second byte of the body."""
+    address, port = host.url.removeprefix("http://").split(":")
+    connection = socket.create_connection((address, int(port)), timeout=PATIENCE_SECONDS)
+    connection.sendall(
+        f"POST /functions/v1/{name} HTTP/1.1\r\nhost: h\r\ncontent-length: 2\r\n"
+        f"x-edge-function-secret: {SECRET}\r\n\r\nx".encode()
+    )
+    return connection
 
 
 def fails_to_start(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -17,11 +16,10 @@ import pytest
 from stack.hosts import (
     NAP,
     PATIENCE_SECONDS,
-    SECRET,
-    HostProcess,
     alive,
     eventually,
     fails_to_start,
+    half_a_poke,
     host_environ,
     running_host,
     serve_command,
@@ -119,17 +117,6 @@ def test_a_poke_that_is_through_only_after_the_stop_is_answered_by_the_successor
         assert b'"accepted"' in answer
         what, pid = host.line().split()
         assert (what, pid != str(old)) == ("started", True)
-
-
-def half_a_poke(host: HostProcess, name: str) -> socket.socket:
-    """Its isolate waits for the second byte of the body."""
-    address, port = host.url.removeprefix("http://").split(":")
-    connection = socket.create_connection((address, int(port)), timeout=PATIENCE_SECONDS)
-    connection.sendall(
-        f"POST /functions/v1/{name} HTTP/1.1\r\nhost: h\r\ncontent-length: 2\r\n"
-        f"x-edge-function-secret: {SECRET}\r\n\r\nx".encode()
-    )
-    return connection
 
 
 def test_a_successor_that_dies_is_replaced_while_its_predecessor_still_works(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import resource
 import socket
 
 from fairlease.errors import ConfigurationError
@@ -36,13 +34,6 @@ def url_of(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def raise_descriptor_limit() -> None:
-    """As many open files as this process may have: each connection is one."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with contextlib.suppress(OSError, ValueError):  # a platform with a lower limit of its own
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _cannot_listen(host: str, port: int, error: Exception) -> str:

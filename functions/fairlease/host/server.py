@@ -14,7 +14,7 @@ from granian.log import LogLevels
 
 from fairlease.host.functions import discover
 from fairlease.host.lifetime import lifetime_of
-from fairlease.host.listener import BACKLOG, listen, raise_descriptor_limit, url_of
+from fairlease.host.listener import BACKLOG, listen, url_of
 from fairlease.host.stop_signals import LOOP
 from fairlease.host.succession import Succession
 from fairlease.host.worker import load
@@ -61,7 +61,6 @@ def serve(options: ServeOptions, on_ready: Callable[[str], None]) -> None:
     """
     check(options, os.environ)
     configure_logs(as_json=os.environ.get("FAIRLEASE_LOG_FORMAT") == "json")
-    raise_descriptor_limit()
     lifetime, _ = lifetime_of(load_settings(os.environ).knobs, os.environ)
     # A fresh interpreter for each isolate: its clock starts with it, and it inherits no state.
     multiprocessing.set_start_method("spawn", force=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
@@ -136,6 +137,8 @@ async def _unfit_body(request: Request) -> JSONResponse | None:
         async with asyncio.timeout(BODY_SECONDS):
             if await _is_too_large(request):
                 return _refused(413, f"a poke carries at most {BODY_LIMIT} bytes", closing)
+    except ClientDisconnect:
+        return _refused(400, "the caller left before its poke was through", closing)
     except TimeoutError:
         return _refused(408, f"the body of a poke comes within {BODY_SECONDS} s", closing)
     return None
