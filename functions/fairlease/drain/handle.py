@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import inspect
 import logging
 import math
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from fairlease.events import (
 )
 from fairlease.messages.context import Context
 from fairlease.messages.envelope import Envelope, method_of, open_envelope
-from fairlease.messages.retry import judge
+from fairlease.messages.retry import buried, judge
 from fairlease.messages.sending import send
 from fairlease.messages.verdicts import Dead, Verdict
 from fairlease.model import DeadLetter, Done, GiveBack, Outcome, SnoozeUntil
@@ -71,8 +72,7 @@ class Handling:
         try:
             envelope = open_envelope(flight.message.body, self.setup.handlers)
         except Dead as dead:
-            outcome = DeadLetter(flight.message.delivery, reason=dead.reason)
-            self._end(flight, outcome, "", 0.0, dead)
+            self._end(flight, buried(flight.message.delivery, dead), "", 0.0, dead)
             return
         name = f"{envelope.handler.method} of message {flight.message.msg_id}"
         flight.task = asyncio.create_task(self._carry(flight, envelope), name=name)
@@ -112,7 +112,9 @@ class Handling:
             if handler.is_async:
                 await handler.function(envelope.arguments, flight.context)  # type: ignore[misc]
             else:
-                await self.threads.run(handler.function, envelope.arguments, flight.context)
+                made = await self.threads.run(handler.function, envelope.arguments, flight.context)
+                if inspect.isawaitable(made):  # a decorator hid that it is a coroutine function
+                    await made
         except BaseException as error:  # noqa: BLE001 - also SystemExit: it is the handler's
             raised = error
         if timer is not None:

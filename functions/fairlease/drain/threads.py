@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from fairlease.messages.context import Context
     from fairlease.messages.registry import HandlerFunction
 
+# What a function returned, or what it raised.
+Ended = tuple[Any, BaseException | None]
+
 
 @dataclass(slots=True)
 class HandlerThreads:
@@ -20,25 +23,26 @@ class HandlerThreads:
     n: int
     _pool: ThreadPoolExecutor | None = field(default=None)
 
-    async def run(self, function: HandlerFunction, arguments: Any, context: Context) -> None:
-        """Return, or raise what the function raised, when its thread is through and not before.
+    async def run(self, function: HandlerFunction, arguments: Any, context: Context) -> Any:
+        """Return, or raise, what the function did, when its thread is through and not before.
 
         Cancelled before the thread has begun, it never begins.
         """
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.n, thread_name_prefix="fairlease-handler")
         call = contextvars.copy_context().run
-        future = self._pool.submit(call, _raised_by, function, arguments, context)
-        raised = await _until_done(future)
+        future = self._pool.submit(call, _ended, function, arguments, context)
+        returned, raised = await _until_done(future)
         if raised is not None:
             raise raised
+        return returned
 
     def close(self) -> None:
         if self._pool is not None:
             self._pool.shutdown(wait=False)
 
 
-async def _until_done(future: Future[BaseException | None]) -> BaseException | None:
+async def _until_done(future: Future[Ended]) -> Ended:
     running = asyncio.wrap_future(future)
     while True:
         try:
@@ -48,10 +52,9 @@ async def _until_done(future: Future[BaseException | None]) -> BaseException | N
                 raise
 
 
-def _raised_by(function: HandlerFunction, arguments: Any, context: Context) -> BaseException | None:
+def _ended(function: HandlerFunction, arguments: Any, context: Context) -> Ended:
     """Returned, not raised: a future accepts neither StopIteration nor, quietly, SystemExit."""
     try:
-        function(arguments, context)
+        return function(arguments, context), None
     except BaseException as error:  # noqa: BLE001 - also SystemExit: it is the handler's
-        return error
-    return None
+        return None, error

@@ -47,6 +47,8 @@ def open_envelope(body: Any, handlers: Mapping[str, Handler]) -> Envelope:
         raise Dead(f"args of {method!r} are not valid: {_explain(error)}") from None
     except RecursionError:
         raise Dead(f"args of {method!r} are nested too deeply to validate") from None
+    except Exception as error:
+        raise Dead(f"args of {method!r}: a validator raised {type(error).__name__}") from error
     key = body.get("key")
     return Envelope(handler, arguments, key if isinstance(key, str) else None)
 

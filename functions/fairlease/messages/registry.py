@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
-from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 
 from fairlease.errors import ConfigurationError
 from fairlease.messages.context import Context
@@ -49,12 +48,12 @@ class Worker:
         """
         if not method or not isinstance(method, str):
             raise ConfigurationError(f"handler: the method is {method!r}; give a non-empty name")
-        if method in self.handlers:
-            raise ConfigurationError(f"handler {method!r} is registered twice; remove one")
+        self._check_is_free(method)
         if timeout is not None and not 0 < timeout < float("inf"):
             raise ConfigurationError(f"handler {method!r}: timeout={timeout}; give seconds above 0")
 
         def register(function: F) -> F:
+            self._check_is_free(method)
             self.handlers[method] = Handler(
                 method=method,
                 function=function,
@@ -67,6 +66,10 @@ class Worker:
 
         return register
 
+    def _check_is_free(self, method: str) -> None:
+        if method in self.handlers:
+            raise ConfigurationError(f"handler {method!r} is registered twice; remove one")
+
     def on_close(self, close: Closer) -> Closer:
         """Register a coroutine function that runs at the end of the process, to close clients."""
         self.closers.append(close)
@@ -74,6 +77,10 @@ class Worker:
 
 
 def _arguments_of(method: str, function: Callable[..., Any]) -> TypeAdapter[Any]:
+    if not callable(function):
+        raise ConfigurationError(f"handler {method!r} is {function!r}; give a function")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise ConfigurationError(f"handler {method!r} yields, so it would never run; remove yield")
     parameters = list(inspect.signature(function).parameters.values())
     takes_two = len(parameters) == 2 and all(  # noqa: PLR2004 - args and ctx
         p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters
@@ -93,8 +100,10 @@ def _arguments_of(method: str, function: Callable[..., Any]) -> TypeAdapter[Any]
     if hints.get(parameters[1].name, Context) is not Context:
         raise ConfigurationError(f"handler {method!r}: the second argument must be a Context")
     try:
-        return TypeAdapter(hints[name])
-    except (PydanticSchemaGenerationError, PydanticUserError, TypeError) as error:
+        adapter = TypeAdapter[Any](hints[name])
+        adapter.core_schema["type"]  # a model of which a part is not defined raises only here
+    except Exception as error:
         raise ConfigurationError(
             f"handler {method!r}: no model can be built from {hints[name]!r}: {error}"
         ) from error
+    return adapter

@@ -62,8 +62,8 @@ def _outcome_of(
     dice: random.Random,
 ) -> Outcome:
     match raised:
-        case Dead(reason=reason):
-            return DeadLetter(delivery, reason=as_reason(reason))
+        case Dead():
+            return buried(delivery, raised)
         case Snooze(until=until):
             seconds = seconds_until(until, now)
             if seconds is None:
@@ -81,6 +81,13 @@ def _outcome_of(
             )
         case _:
             return _retry_or_dead(raised, None, delivery, attempt, policy, dice)
+
+
+def buried(delivery: Delivery, dead: Dead) -> DeadLetter:
+    """With the traceback of what `dead` was raised from."""
+    cause = dead.__cause__
+    error = "" if cause is None else describe(cause)
+    return DeadLetter(delivery, reason=as_reason(dead.reason), error=error)
 
 
 def _retry_or_dead(

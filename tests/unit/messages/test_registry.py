@@ -3,14 +3,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, field_validator
 
 from fairlease import Context, Dead, Worker
 from fairlease.errors import ConfigurationError
 from fairlease.messages.envelope import open_envelope
+from fairlease.messages.retry import buried
+from fairlease.model import Delivery
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable, Iterator
 
 
 class Args(BaseModel):
@@ -70,6 +72,15 @@ def one(args: Args) -> None: ...
 def unannotated(args, ctx) -> None: ...  # type: ignore[no-untyped-def]  # noqa: ANN001
 def wrong_context(args: Args, ctx: int) -> None: ...
 def keyword_only(args: Args, *, ctx: Context) -> None: ...
+def yielding(args: Args, ctx: Context) -> Iterator[None]:
+    yield
+
+
+async def yielding_later(args: Args, ctx: Context) -> AsyncIterator[None]:
+    yield
+
+
+def more(args: Args, ctx: Context, extra: int = 1) -> None: ...
 def unresolved(args: Nowhere, ctx: Context) -> None: ...  # type: ignore[name-defined]  # noqa: F821
 
 
@@ -78,6 +89,11 @@ def unresolved(args: Nowhere, ctx: Context) -> None: ...  # type: ignore[name-de
     [
         (one, r"must take exactly \(args, ctx\)"),
         (keyword_only, r"must take exactly \(args, ctx\)"),
+        (more, r"must take exactly \(args, ctx\)"),
+        (yielding, "yields, so it would never run"),
+        (yielding_later, "yields, so it would never run"),
+        (None, "is None; give a function"),
+        (print, r"must take exactly \(args, ctx\)"),
         (unannotated, "annotate 'args' with a pydantic model"),
         (wrong_context, "the second argument must be a Context"),
         (unresolved, "a type hint cannot be resolved"),
@@ -90,21 +106,81 @@ def test_a_wrong_signature_is_refused_at_registration(
         Worker().handler("m")(function)
 
 
-def test_a_model_that_cannot_be_built_is_refused_at_registration() -> None:
-    class Opaque:
-        pass
+class Opaque:
+    pass
 
-    def handle(args: Opaque, ctx: Context) -> None: ...
 
-    handle.__annotations__ = {"args": Opaque, "ctx": Context, "return": None}
+class Broken:
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> Any:
+        raise RuntimeError("no schema")
+
+
+class Partial(BaseModel):
+    part: Undefined  # type: ignore[name-defined]  # noqa: F821
+
+
+class Tree(BaseModel):
+    children: list[Tree] = []
+
+
+@pytest.mark.parametrize("model", [Opaque, Broken, Partial, 5])
+def test_a_model_that_cannot_be_built_is_refused_at_registration(model: Any) -> None:
+    def handle(args: Any, ctx: Context) -> None: ...
+
+    handle.__annotations__["args"] = model
+    made = Worker()
     with pytest.raises(ConfigurationError, match="no model can be built"):
-        Worker().handler("m")(handle)
+        made.handler("m")(handle)
+    assert made.handlers == {}
+
+
+def test_a_model_of_itself_is_one() -> None:
+    made = Worker()
+
+    @made.handler("m")
+    def handle(args: Tree, ctx: Context) -> None: ...
+
+    opened = open_envelope({"method": "m", "args": {"children": [{}]}}, made.handlers)
+    assert opened.arguments == Tree(children=[Tree()])
+
+
+class Raising(BaseModel):
+    n: int
+
+    @field_validator("n")
+    @classmethod
+    def check(cls, n: int) -> int:
+        return {1: n}[n]
+
+
+def test_a_validator_that_fails_in_its_own_way_is_a_dead_message_and_no_end_of_the_run() -> None:
+    made = Worker()
+
+    @made.handler("m")
+    def handle(args: Raising, ctx: Context) -> None: ...
+
+    with pytest.raises(Dead) as dead:
+        open_envelope({"method": "m", "args": {"n": 2}}, made.handlers)
+    assert dead.value.reason == "args of 'm': a validator raised KeyError"
+    letter = buried(Delivery(1, 1), dead.value)
+    assert letter.reason == dead.value.reason
+    assert letter.error.strip().endswith("KeyError: 2")
 
 
 def test_a_method_is_registered_once() -> None:
     made = worker()
     with pytest.raises(ConfigurationError, match="'greet' is registered twice"):
         made.handler("greet")
+
+    first, second = made.handler("late"), made.handler("late")
+
+    @first
+    def kept(args: dict[str, Any], ctx: Context) -> None: ...
+
+    with pytest.raises(ConfigurationError, match="'late' is registered twice"):
+        second(lambda args, ctx: None)
+    assert made.handlers["late"].function is kept
 
 
 @pytest.mark.parametrize("timeout", [0, -1, float("inf"), float("nan")])

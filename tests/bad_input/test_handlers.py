@@ -1,0 +1,70 @@
+"""Handlers that are not quite what they should be: no message is called done that was not."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, field_validator
+
+from fairlease import Context  # noqa: TC001 - registration resolves it
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bad_input.bench import Bench
+
+
+class Raising(BaseModel):
+    n: int
+
+    @field_validator("n")
+    @classmethod
+    def check(cls, n: int) -> int:
+        return {1: n}[n]
+
+
+def plain(function: Callable[..., Any]) -> Callable[..., Any]:
+    """As many decorators do, it hides that what it wraps is a coroutine function."""
+
+    @functools.wraps(function)
+    def wrapper(*args: Any) -> Any:
+        return function(*args)
+
+    return wrapper
+
+
+async def test_a_coroutine_function_behind_a_plain_decorator_runs_before_it_is_done(
+    bench: Bench,
+) -> None:
+    ended: list[int] = []
+
+    @bench.worker.handler("m")
+    @plain
+    async def m(args: dict[str, Any], ctx: Context) -> None:
+        await asyncio.sleep(0)
+        if ctx.org == "a":
+            raise ValueError("heard")
+        ended.append(ctx.msg_id)
+
+    failing, good = (bench.put({"method": "m", "org": org}) for org in ("a", "b"))
+    await bench.run()
+    assert ended == [good]
+    assert (bench.where(failing), bench.where(good)) == (["queue"], ["archive"])
+
+
+async def test_a_validator_that_raises_anything_kills_its_message_and_not_the_run(
+    bench: Bench,
+) -> None:
+    @bench.worker.handler("m")
+    async def m(args: Raising, ctx: Context) -> None: ...
+
+    ids = [bench.put({"method": "m", "org": "a", "args": {"n": n}}) for n in (1, 2, 1)]
+    assert (await bench.run()).reason == "idle"
+    assert [bench.where(msg_id) for msg_id in ids] == [["archive"], ["dead"], ["archive"]]
+    reason, error = bench.connection.execute(
+        "select reason, error from fairlease.dead_letters"
+    ).fetchone() or ("", "")
+    assert reason == "args of 'm': a validator raised KeyError"
+    assert error.strip().endswith("KeyError: 2")
