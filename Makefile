@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 VENV_CHART := $(VENV)/.chart-ready
 VENV_DENO := $(VENV)/.deno-ready
 
-.PHONY: demo test test-slow test-live test-postgres-15 chart shims chain check format lock bench bench-claim bench-end-to-end wheel clean gateway-report mutants storm spin rules scenarios
+.PHONY: demo test test-slow test-live test-postgres-15 chart shims chain supabase-page check format lock bench bench-claim bench-end-to-end wheel clean gateway-report mutants storm spin rules scenarios
 
 demo: $(READY)
 	@$(BIN)/fairlease demo $(ARGS)
@@ -22,6 +22,7 @@ test-slow: $(READY)
 test-live: $(READY)
 	@$(BIN)/pytest -m slow --timeout 300 tests/skew tests/crash tests/drain/test_real_database.py tests/migration tests/sql \
 	  tests/stack/test_dev.py tests/stack/test_work.py tests/stack/test_pg_cron.py tests/chain $(ARGS)
+	@$(BIN)/pytest -m slow -n 4 --timeout 300 tests/stack/test_host*.py $(ARGS)
 
 # The database's part of the suite on Debian's Postgres 15.
 test-postgres-15: $(READY)
@@ -38,6 +39,10 @@ shims: $(VENV_DENO)
 # The whole chain on a fresh stack: cron -> Deno shim -> host -> drain, until a message is done.
 chain: $(VENV_DENO)
 	@PYTHONPATH=tests $(BIN)/python -m chain $(ARGS)
+
+# Every command of docs/deploy-supabase.md, as far as no account is needed; needs npm and psql.
+supabase-page: $(VENV_DENO)
+	@$(BIN)/pytest tests/deploy -m "slow or not slow" --timeout 600 $(ARGS)
 
 # Planted faults, each caught; five minutes of storm; every interleaving of the seats (needs spin, cc).
 mutants: $(READY)

@@ -9,26 +9,19 @@ import psycopg
 import pytest
 
 from fairlease.admin.migrate import migrate
+from migration.supabase_cli import MISSING, supabase_cli
 
 ROOT = Path(__file__).parents[2]
-CLI = "supabase@2.117.0"
-CACHE = ROOT / ".venv" / "supabase-cli"
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(shutil.which("npm") is None, reason="npm brings the supabase CLI"),
+    pytest.mark.skipif(shutil.which("npm") is None, reason=MISSING),
 ]
 
 
 @pytest.fixture(scope="module")
 def supabase() -> Path:
-    """The pinned CLI, installed once beside the virtual environment."""
-    program = CACHE / "node_modules" / ".bin" / "supabase"
-    if not program.exists():
-        CACHE.mkdir(parents=True, exist_ok=True)
-        install = ["npm", "install", "--no-audit", "--no-fund", "--silent", CLI]
-        subprocess.run(install, cwd=CACHE, check=True, timeout=300)
-    return program
+    return supabase_cli()
 
 
 def push(program: Path, project: Path, url: str) -> str:

@@ -54,7 +54,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_installed_wheel_carries_migrations_functions_and_shims(installed: Path, tmp_path: Path) -> None:
+def test_installed_wheel_carries_migrations_functions_and_shims(
+    installed: Path, tmp_path: Path
+) -> None:
     answer = subprocess.run(
         [installed, "-c", LOOK],
         cwd=tmp_path,

@@ -117,6 +117,16 @@ def test_without_the_secret_nothing_is_scheduled_and_it_says_which(
     assert jobs(session) == {}
 
 
+def test_a_list_of_secrets_in_vault_is_refused_since_it_would_open_nothing(
+    cli: Cli, session: psycopg.Connection
+) -> None:
+    session.execute("update vault.secrets set secret = 'new,old'")
+    with pytest.raises(psycopg.errors.RaiseException, match="has a comma"):
+        session.execute(sql(cli))
+    session.execute("rollback")
+    assert jobs(session) == {}
+
+
 @pytest.mark.parametrize(
     "missing", ["schema net", "view vault.decrypted_secrets", "extension pg_cron"]
 )

@@ -40,6 +40,11 @@ begin
     raise exception 'Vault has no secret of the name %', {secret}
       using hint = 'select vault.create_secret(''<EDGE_FUNCTION_SECRET>'', <its name>);';
   end if;
+  if exists (select from vault.decrypted_secrets
+             where name = {secret} and position(',' in decrypted_secret) > 0) then
+    raise exception 'the secret % in Vault has a comma', {secret}
+      using hint = 'EDGE_FUNCTION_SECRET of a host may be several; a poke shows one of them.';
+  end if;
 end
 """
 
