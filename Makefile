@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 VENV_CHART := $(VENV)/.chart-ready
 VENV_DENO := $(VENV)/.deno-ready
 
-.PHONY: demo test test-slow test-live test-postgres-15 chart shims chain supabase-page check format lock bench bench-claim bench-end-to-end wheel clean gateway-report mutants storm spin rules scenarios
+.PHONY: demo test test-slow test-live test-postgres-15 chart shims chain supabase-page check format lock bench bench-claim bench-end-to-end wheel clean gateway-report mutants storm spin rules scenarios message-faults
 
 demo: $(READY)
 	@$(BIN)/fairlease demo $(ARGS)
@@ -53,6 +53,10 @@ storm: $(READY)
 
 spin: $(READY)
 	@$(BIN)/python -m tests.promela
+
+# Faults in the SQL and the Python, each noticed by random sequences of what may befall a message.
+message-faults: $(READY)
+	@PYTHONPATH=tests $(BIN)/python -m messages $(ARGS)
 
 check: $(READY)
 	@$(BIN)/ruff format --check .
