@@ -93,6 +93,36 @@ async def test_what_plain_sql_put_in_is_done_or_dead_by_name_and_keeps_no_neighb
     ]
 
 
+async def test_a_row_that_is_odd_in_any_column_is_a_message_like_another(bench: Bench) -> None:
+    heard: list[Any] = []
+
+    @bench.worker.handler("m")
+    async def m(args: dict[str, Any], ctx: Context) -> None:
+        heard.append(ctx.headers)
+
+    odd = [
+        "headers = '[1]'",
+        "headers = '\"text\"'",
+        "headers = '5'",
+        "headers = 'null'",
+        f"headers = '{{\"x-org\": {DEEP}}}'",
+        'headers = \'{"traceparent": 7, "x-org": [1]}\'',
+        "enqueued_at = 'infinity'",
+        "enqueued_at = '20000-01-01'",
+        "enqueued_at = '0044-03-15 BC'",
+        "read_ct = 2147483000",
+    ]
+    ids = [bench.put({"method": "m", "org": str(n)}) for n in range(len(odd))]
+    for msg_id, change in zip(ids, odd, strict=True):
+        bench.connection.execute(
+            f"update pgmq.q_{QUEUE} set {change} where msg_id = %s".encode(), [msg_id]
+        )
+    assert (await bench.run()).reason == "idle"
+    places = {change: bench.where(msg_id) for msg_id, change in zip(ids, odd, strict=True)}
+    assert places == {change: ["archive"] for change in odd}
+    assert all(isinstance(headers, dict) for headers in heard)
+
+
 @pytest.mark.parametrize(
     "body",
     [

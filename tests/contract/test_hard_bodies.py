@@ -62,3 +62,19 @@ async def test_arguments_that_cannot_be_sent_are_an_error_of_the_call_and_no_los
     with pytest.raises(UnexpectedAnswer):
         await rpc.send_messages(queue, [NewMessage({"a": body})], timeout_seconds=10)
     assert await rpc.send_batch(queue, [{}], timeout_seconds=10) == [1]
+
+
+@pytest.mark.parametrize("how", ["plain", "settle"])
+async def test_an_instant_beyond_pythons_is_none_and_its_neighbour_has_its_own(
+    rpc: Rpc, queue: str, connection: psycopg.Connection, how: str
+) -> None:
+    for _ in range(4):
+        connection.execute("select pgmq.send(%s, '{}'::jsonb)", [queue])
+    for msg_id, at in enumerate(("infinity", "20000-01-01", "0044-03-15 BC"), 1):
+        connection.execute(
+            f"update pgmq.q_{queue} set enqueued_at = %s where msg_id = %s", [at, msg_id]
+        )
+    messages = (await claim(rpc, queue, how)).messages
+    assert [message.enqueued_at for message in messages[:3]] == [None, None, None]
+    assert messages[3].enqueued_at is not None
+    assert messages[3].enqueued_at.tzinfo is not None

@@ -159,13 +159,13 @@ def _claim(status: Any, org: Any, messages: tuple[Message, ...], **rest: Any) ->
 
 def _message(row: Mapping[str, Any]) -> Message:
     read_ct = int(row.get("read_ct") or 1)
-    closed = row.get("closed_count")
+    closed, headers = row.get("closed_count"), row.get("headers")
     return Message(
         msg_id=int(row["msg_id"]),
         read_ct=read_ct,
         body=row.get("message"),
         enqueued_at=_instant(row.get("enqueued_at")),
-        headers=row.get("headers"),
+        headers=headers if isinstance(headers, dict) else None,
         attempt=int(row.get("attempt") or read_ct),
         crashes=int(row.get("crashes") or 0),
         suspect=closed is not None and read_ct - int(closed) > 1,
@@ -173,9 +173,11 @@ def _message(row: Mapping[str, Any]) -> Message:
 
 
 def _instant(value: Any) -> datetime | None:
-    if isinstance(value, str):
+    """None for what no `datetime` can be, as `infinity`: one odd row must not keep the others."""
+    try:
         return datetime.fromisoformat(value)
-    return value if isinstance(value, datetime) else None
+    except (TypeError, ValueError):
+        return None
 
 
 def heartbeat_of(value: Any) -> Heartbeat:

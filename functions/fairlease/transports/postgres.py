@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 SCHEMA = "pgmq_public"
 # Named, so that a column added by a later version cannot change a prepared statement's result.
-CLAIM_COLUMNS = "status, org, msg_id, read_ct, enqueued_at, vt, message"
+# As JSON says it, since the driver refuses a row with an instant beyond Python's.
+CLAIM_COLUMNS = "status, org, msg_id, read_ct, to_json(enqueued_at) as enqueued_at, message"
 VALUE = "value"
 CONNECT_SECONDS = 5
 
