@@ -16,6 +16,7 @@ import sys
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 from pydantic import BaseModel
 
 from fairlease.clock import SystemClock
@@ -58,8 +59,20 @@ class Arguments(BaseModel):
     stubborn: bool = False
 
 
+class Charge(BaseModel):
+    """An effect to be done once; in a transaction of its own, or at the word of the database."""
+
+    in_transaction: bool
+
+
 def say(event: str, **fields: Any) -> None:
     print(json.dumps({"event": event, **fields}, default=str), flush=True)
+
+
+async def halt(orders: Orders, point: str) -> None:
+    if point == orders.stop_at:
+        say("at", point=point)
+        await asyncio.Event().wait()
 
 
 @dataclass
@@ -75,46 +88,51 @@ class HaltingRpc:
     async def settle_and_claim(self, request: ClaimRequest, outcomes: Any, **more: Any) -> Any:
         verbs = [*(["settle"] if outcomes else []), *(["claim"] if request.n else [])]
         for verb in verbs:
-            await self._halt(f"before {verb}")
+            await halt(self.orders, f"before {verb}")
         answer = await self.rpc.settle_and_claim(request, outcomes, **more)
         for verb in verbs:
-            await self._halt(f"after {verb}")
+            await halt(self.orders, f"after {verb}")
         if request.pin_org is not None and self.orders.answer_delay_seconds:
             say("held", messages=[message.msg_id for message in answer.messages])
             await asyncio.sleep(self.orders.answer_delay_seconds)
         return answer
 
     async def heartbeat_org_slot(self, *arguments: Any, **more: Any) -> Any:
-        await self._halt("poke")
+        await halt(self.orders, "poke")
         return await self.rpc.heartbeat_org_slot(*arguments, **more)
 
     async def release_org_slot(self, *arguments: Any, **more: Any) -> Any:
-        await self._halt("before release")
+        await halt(self.orders, "before release")
         answer = await self.rpc.release_org_slot(*arguments, **more)
-        await self._halt("after release")
+        await halt(self.orders, "after release")
         return answer
 
-    async def _halt(self, point: str) -> None:
-        if point == self.orders.stop_at:
-            say("at", point=point)
-            await asyncio.Event().wait()
 
-
-def handlers(stop_at: str) -> Worker:
+def handlers(orders: Orders) -> Worker:
     worker = Worker()
 
     @worker.handler("work")
     async def work(args: Arguments, ctx: Context) -> None:
         say("start", id=ctx.msg_id, org=ctx.org, attempt=ctx.attempt)
-        if stop_at == "handle":
-            say("at", point=stop_at)
-            await asyncio.Event().wait()
+        await halt(orders, "handle")
         left = args.ms / 1000
         while left > 0:
             begun = ctx.clock.monotonic()
             with contextlib.suppress(*([asyncio.CancelledError] if args.stubborn else [])):
                 await asyncio.sleep(left)
             left -= ctx.clock.monotonic() - begun
+        say("end", id=ctx.msg_id)
+
+    @worker.handler("charge")
+    async def charge(args: Charge, ctx: Context) -> None:
+        say("start", id=ctx.msg_id, org=ctx.org, attempt=ctx.attempt)
+        async with await psycopg.AsyncConnection.connect(
+            orders.database_url, autocommit=not args.in_transaction
+        ) as own:
+            if await ctx.once("charge", own if args.in_transaction else None):
+                await halt(orders, "before effect")
+                await own.execute("insert into charges default values")
+                await halt(orders, "after effect")
         say("end", id=ctx.msg_id)
 
     return worker
@@ -130,7 +148,7 @@ def drain_of(orders: Orders) -> Drain:
         run_id=str(os.getpid()),
         name="crash",
         queues=(orders.queue,),
-        handlers=handlers(orders.stop_at).handlers,
+        handlers=handlers(orders).handlers,
         knobs=load_settings({}).knobs.model_copy(update=orders.knobs),
         budget=RunBudget(),
         rpc=HaltingRpc(PostgresRpc(orders.database_url), orders),  # type: ignore[arg-type]
