@@ -87,3 +87,17 @@ def test_database_without_our_schema_names_the_remedy(cli: Cli, pgmq_database: s
 def test_list_is_a_table_for_people(cli: Cli, database: str) -> None:
     cli("queue", "create", "letters", url=database)
     assert "letters" in cli("queue", "list", url=database).stdout
+
+
+def test_notify_tells_of_new_messages_until_it_is_turned_off(
+    cli: Cli, connection: psycopg.Connection, database: str
+) -> None:
+    throttles = "select queue_name, throttle_interval_ms from pgmq.notify_insert_throttle"
+    cli("queue", "create", "letters", url=database)
+    answer = cli("queue", "notify", "letters", "--throttle-ms", 10, url=database)
+    assert (answer.returncode, answer.stdout) == (0, "queue letters tells of new messages\n")
+    assert connection.execute(throttles).fetchall() == [("letters", 10)]
+    assert cli("queue", "notify", "letters", "--off", url=database).returncode == 0
+    assert connection.execute(throttles).fetchall() == []
+    missing = cli("queue", "notify", "leters", url=database)
+    assert missing.stderr.endswith("no queue 'leters': `fairlease queue create` it\n")

@@ -15,7 +15,8 @@ def tell_of_inserts(url: str, queue: str, throttle_ms: int | None) -> None:
     cannot tell of this queue.
     """
     with connect(url) as session:
-        if not session.execute("select from pgmq.meta where queue_name = %s", (queue,)).fetchone():
+        found = session.execute("select from pgmq.meta where queue_name = %s", (queue,)).fetchone()
+        if found is None:  # a row of no columns is as false as none
             raise InvalidInput(f"there is no queue {queue!r}: `fairlease queue create` it")
         if throttle_ms is not None and queue != queue.lower():
             # Its trigger looks for the throttle by the table's name, which is in lower case.
