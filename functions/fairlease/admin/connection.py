@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from fairlease.errors import ConfigurationError, TransientError, UnexpectedAnswer
+from fairlease.settings.database_url import MALFORMED, is_database_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,13 +23,14 @@ def connect(url: str) -> Iterator[psycopg.Connection]:
     Raises ConfigurationError where the URL is none or the login fails, TransientError where nobody
     answers or the connection is lost, UnexpectedAnswer for any other refusal of the database.
     """
+    # The driver's own text would repeat parts of the URL, of its password perhaps.
+    malformed = ConfigurationError(f"the database URL is malformed: {MALFORMED}")
+    if not is_database_url(url):
+        raise malformed
     try:
         session = psycopg.connect(url, autocommit=True, connect_timeout=_CONNECT_TIMEOUT_SECONDS)
     except psycopg.ProgrammingError:
-        # The driver's own text would repeat the URL, password included.
-        raise ConfigurationError(
-            "the database URL is malformed: it looks like postgresql://user:password@host:5432/name"
-        ) from None
+        raise malformed from None
     except psycopg.OperationalError as error:
         raise _unreachable(error) from error
     with session:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairlease.cli.confirming import Yes, confirm
-from fairlease.cli.listing import print_fields, print_rows, say_json
+from fairlease.cli.listing import print_fields, print_rows, say_json, shown
 from fairlease.cli.options import DatabaseUrl, Json, required
 from fairlease.cli.progress import progress
 from fairlease.errors import InvalidInput
@@ -183,7 +183,7 @@ def _print(answer: Replayed) -> None:
     for sent in answer.replayed[:_SHOWN_REFUSALS]:
         typer.echo(f"dead letter {sent['id']} is message {sent['msg_id']}")
     for refused in answer.refused[:_SHOWN_REFUSALS]:
-        typer.echo(f"dead letter {refused['id']} refused: {refused['note']}", err=True)
+        typer.echo(f"dead letter {refused['id']} refused: {shown(refused['note'])}", err=True)
     if answer.gone:
         typer.echo(f"not there: {', '.join(map(str, answer.gone[:_SHOWN_REFUSALS]))}", err=True)
     typer.echo(f"replayed {len(answer.replayed)}, refused {len(answer.refused)}")

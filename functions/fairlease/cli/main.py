@@ -13,6 +13,7 @@ from fairlease.cli.dev import dev
 from fairlease.cli.dlq import app as dlq
 from fairlease.cli.doctor import doctor
 from fairlease.cli.init import init
+from fairlease.cli.listing import shown
 from fairlease.cli.message import app as message
 from fairlease.cli.migrate import migrate
 from fairlease.cli.org import app as org
@@ -81,7 +82,7 @@ def run() -> None:
 
 
 def _fail(message: str, exit_code: int) -> None:
-    line = " ".join(message.split())
+    line = shown(" ".join(message.split()))
     sys.stderr.write(f"fairlease: {line}\n")
     sys.exit(exit_code)
 

@@ -22,11 +22,13 @@ def poke(
     ] = "http://127.0.0.1:8787",
 ) -> None:
     """Poke a function and print the host's answer as one JSON object."""
-    secret = Required(os.environ).function_secrets()[0].get_secret_value()
+    if "@" in url:
+        raise ConfigurationError("--url carries credentials, which errors would repeat; leave out")
+    secret = Required(os.environ).function_secrets()[0].get_secret_value().encode()
     target = f"{url.rstrip('/')}/functions/v1/{quote(name, safe='')}"
     try:
         answer = httpx.post(
-            target, headers={"x-edge-function-secret": secret}, timeout=_TIMEOUT_SECONDS
+            target, headers={b"x-edge-function-secret": secret}, timeout=_TIMEOUT_SECONDS
         )
     except (httpx.InvalidURL, httpx.UnsupportedProtocol):
         raise ConfigurationError(f"--url {url!r} is no URL; give http://host:port") from None

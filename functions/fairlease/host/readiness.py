@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,8 @@ from fairlease.errors import CallRefused, FunctionMissing, RpcError, Unauthorize
 if TYPE_CHECKING:
     from fairlease.clock import Clock
     from fairlease.rpc import Rpc
+
+log = logging.getLogger("fairlease.host")
 
 _TIMEOUT_SECONDS = 2.0
 _FRESH_SECONDS = 2.0
@@ -36,6 +39,7 @@ class DatabaseCheck:
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _known: Readiness = field(default_factory=Readiness)
     _known_until: float = float("-inf")
+    _told: str = ""
 
     async def readiness(self) -> Readiness:
         async with self._lock:
@@ -54,10 +58,18 @@ class DatabaseCheck:
             except FunctionMissing:
                 return Readiness(("the database has no claim functions; run `fairlease migrate`",))
             except Unauthorized as error:
-                return Readiness((f"the database refuses our key: {error}",))
+                return self._failed("the database refuses our key", error)
             except RpcError as error:
-                return Readiness((f"the database does not answer: {error}",))
+                return self._failed("the database does not answer", error)
         return Readiness(notes=(*notes, *await self._missing()))
+
+    def _failed(self, what: str, error: RpcError) -> Readiness:
+        """Anybody may ask: the error, which names hosts and users, is for the log."""
+        told = f"{what}: {error}"
+        if told != self._told:
+            log.warning("not ready: %s", told)
+            self._told = told
+        return Readiness((f"{what} ({error.code or 'no answer'}); the host's log says why",))
 
     async def _missing(self) -> list[str]:
         try:

@@ -161,7 +161,7 @@ async def _readiness(surface: Surface) -> JSONResponse:
         state = Readiness(problems=("this host is stopping",))
     else:
         state = await surface.readiness()
-    issues = {name: [i.as_json() for i in found] for name, found in surface.issues.items() if found}
+    issues = {name: [_told(i) for i in found] for name, found in surface.issues.items() if found}
     body = {
         "ready": not state.problems,
         "problems": state.problems,
@@ -169,6 +169,11 @@ async def _readiness(surface: Surface) -> JSONResponse:
         "knob_issues": issues,
     }
     return JSONResponse(body, status_code=503 if state.problems else 200)
+
+
+def _told(issue: KnobIssue) -> dict[str, Any]:
+    """Without what the variable held: anybody may ask, and it may be a secret on a wrong line."""
+    return {"env": issue.env, "kind": issue.kind.value, "effective": issue.effective}
 
 
 def _refused(status: int, why: str, headers: dict[str, Any] | None = None) -> JSONResponse:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from fairlease.errors import ConfigurationError
+from fairlease.settings.database_url import MALFORMED, is_database_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 
 _JWT_PARTS = 3
 _SECRET_KEY_PREFIX = "sb_secret_"  # noqa: S105 - the public prefix of every such key
+# What goes into a header as it is. An HTTP client quotes what does not, key and all.
+_KEY = re.compile(r"[!-~]+")
+_UNFIT = "has a line break or another character that no header carries; copy it again"
 
 
 class Transport(StrEnum):
@@ -123,12 +128,8 @@ class Required:
             raise ConfigurationError(
                 "FAIRLEASE_DATABASE_URL is not set; give postgresql://user:password@host/database"
             )
-        is_url = text.startswith(("postgresql://", "postgres://"))
-        if not is_url and ("://" in text or "=" not in text):
-            raise ConfigurationError(
-                "FAIRLEASE_DATABASE_URL is no database URL; give "
-                "postgresql://user:password@host/database"
-            )
+        if not is_database_url(text):
+            raise ConfigurationError(f"FAIRLEASE_DATABASE_URL is no database URL; {MALFORMED}")
         return self._given.database_url
 
     def function_secrets(self) -> tuple[SecretStr, ...]:
@@ -140,6 +141,8 @@ class Required:
                 "EDGE_FUNCTION_SECRET is not set; give the secret that pokes carry in "
                 "x-edge-function-secret (several: comma separated)"
             )
+        if not all(secret.get_secret_value().isprintable() for secret in secrets):
+            raise ConfigurationError(f"EDGE_FUNCTION_SECRET {_UNFIT}")
         return secrets
 
     def sentry_dsn(self) -> SecretStr | None:
@@ -177,6 +180,8 @@ class Required:
                     "SUPABASE_SECRET_KEY does not begin with sb_secret_; a JWT belongs in "
                     "SUPABASE_SERVICE_ROLE_KEY"
                 )
+            if not _KEY.fullmatch(text):
+                raise ConfigurationError(f"SUPABASE_SECRET_KEY {_UNFIT}")
             return secret, True
         key = self._given.service_role_key
         if not key.get_secret_value():
@@ -201,6 +206,8 @@ def _check_service_role(key: str) -> None:
     name = "SUPABASE_SERVICE_ROLE_KEY"
     if key.startswith("sb_"):
         raise ConfigurationError(f"{name} is no JWT; an sb_secret_ key goes in SUPABASE_SECRET_KEY")
+    if not _KEY.fullmatch(key):
+        raise ConfigurationError(f"{name} {_UNFIT}")
     parts = key.split(".")
     if len(parts) != _JWT_PARTS or not all(parts):
         raise ConfigurationError(f"{name} is no JWT; copy the service_role key whole")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -41,7 +41,7 @@ _SECRET_KEY = re.compile(
 class Scrubber:
     """`secrets` are cut out of every text; what a payload may be in stays with `payloads` alone."""
 
-    secrets: tuple[str, ...]
+    secrets: tuple[str, ...] = field(repr=False)
     payloads: bool
 
     @classmethod
@@ -85,7 +85,9 @@ def _secrets_of(environ: Mapping[str, str]) -> Iterable[str]:
     for name, value in environ.items():
         if _SECRET_NAME.search(name.upper()):
             found.update(part.strip() for part in (value, *value.split(",")))
-            found.add(_password_in(value))
+            password = _password_in(value)
+            # As it is written, and as the database knows it.
+            found.update((password, unquote(password)))
     return sorted((s for s in found if len(s) >= _SHORTEST_SECRET), key=len, reverse=True)
 
 
