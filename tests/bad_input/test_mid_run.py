@@ -67,6 +67,11 @@ async def test_an_archive_that_is_dropped_keeps_no_success_from_being_one(
     assert len(warned("outcome_changed")) == 3
     assert "is missing: moved to archive_conflicts" in warned("outcome_changed")[0]["note"]
 
+    bench.connection.execute("select pgmq.create(%s)", [QUEUE])
+    later = bench.put({"method": "m", "org": "a"})
+    await bench.run()
+    assert bench.where(later) == ["archive"]
+
 
 async def test_a_dead_letter_that_cannot_be_written_stays_in_its_queue_and_is_said(
     bench: Bench, warned: Callable[[str], list[dict[str, Any]]]
