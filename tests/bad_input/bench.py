@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from fairlease.rpc import Rpc
 
 QUEUE = "bad"
+# A run that spins or hangs is over by then.
+PATIENCE_SECONDS = 30.0
 
 
 @dataclass
@@ -61,7 +64,7 @@ class Bench:
             return self.connect()
 
         try:
-            return await Drain(setup, in_thread(connect)).run()
+            return await asyncio.wait_for(Drain(setup, in_thread(connect)).run(), PATIENCE_SECONDS)
         finally:
             await rpc.aclose()
 
