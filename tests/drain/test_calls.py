@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,8 +17,9 @@ from fairlease.errors import (
     Unauthorized,
     UnexpectedAnswer,
 )
-from fairlease.events import ClaimFailed
-from fairlease.simulate.wire import Trip
+from fairlease.events import ClaimFailed, HandlerEnded
+from fairlease.model import NewMessage
+from fairlease.simulate.wire import Trip, Wire
 from fairlease.transports.codec import (
     boolean_of,
     claim_of_object,
@@ -31,7 +33,9 @@ from fairlease.transports.deadline import within
 from .rig import Rig, virtual
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    from fairlease.model import Sent
 
 
 @virtual
@@ -113,6 +117,81 @@ async def test_d30_a_cancelled_handler_does_not_cancel_the_call_that_was_made_fo
     assert row.begun_read_ct == 2
     assert row.is_over
     assert rig.started == []
+
+
+@pytest.mark.parametrize("function", ["send_messages", "once"])
+def test_d30_what_a_handler_calls_goes_through_although_the_handler_is_cancelled(
+    function: str,
+) -> None:
+    @virtual
+    async def scenario() -> None:
+        cancelled: list[str] = []
+        rig = Rig()
+        rig.wire = Watched(rig.database, rig.wire.travel, cancelled=cancelled)
+        rig.always[function] = Trip(2.0, 2.0)
+        _calling(rig, function)
+        rig.send_to("calling")
+        drain = rig.drain()
+        running = asyncio.create_task(drain.run())
+        await asyncio.sleep(1.0)
+        drain.cancel_handlers()
+        await running
+        await asyncio.sleep(10.0)
+
+        assert [call.function for call in rig.calls(function)] == [function]
+        assert cancelled == []
+
+    scenario()
+
+
+@pytest.mark.parametrize("function", ["send_messages", "once"])
+def test_d30_what_a_handler_calls_has_the_deadline_of_every_call(function: str) -> None:
+    @virtual
+    async def scenario() -> None:
+        rig = Rig(knobs={"org_slot_lease_ttl_seconds": 45})
+        rig.script(function, *[Trip(lost=True)] * 3)
+        _calling(rig, function)
+        rig.send_to("calling")
+        running = asyncio.create_task(rig.run())
+        await asyncio.sleep(11.0)
+
+        assert rig.said(HandlerEnded) or len(rig.calls(function)) > 1
+        await running
+
+    scenario()
+
+
+class Watched(Wire):
+    """Notes the calls that are cancelled instead of awaited."""
+
+    def __init__(self, *arguments: Any, cancelled: list[str]) -> None:
+        super().__init__(*arguments)
+        self.cancelled = cancelled
+
+    async def send_messages(self, *arguments: Any, **more: Any) -> Sent:
+        with self._watched("send_messages"):
+            return await super().send_messages(*arguments, **more)
+
+    async def once(self, *arguments: Any, **more: Any) -> bool:
+        with self._watched("once"):
+            return await super().once(*arguments, **more)
+
+    @contextlib.contextmanager
+    def _watched(self, function: str) -> Iterator[None]:
+        try:
+            yield
+        except asyncio.CancelledError:
+            self.cancelled.append(function)
+            raise
+
+
+def _calling(rig: Rig, function: str) -> None:
+    @rig.handler()
+    async def calling(args: Any, ctx: Any) -> None:
+        if function == "once":
+            await ctx.once("key")
+        else:
+            await ctx.send([NewMessage({"method": "sleep", "args": {}}, "a")])
 
 
 @pytest.mark.parametrize(

@@ -107,3 +107,17 @@ async def test_d13_a_release_whose_answer_is_lost_is_repeated_under_the_same_nam
     released = [call.arguments[1] for call in rig.calls("release_org_slot")]
     assert len(released) == 2
     assert len(set(released)) == 1
+
+
+@virtual
+async def test_d13_a_renewal_that_meets_the_runs_own_release_is_no_lost_lease() -> None:
+    rig = Rig(knobs={"org_slot_lease_ttl_seconds": 60})
+    rig.send("a", 19.5)
+    # Renewed at 20 s, while the release has arrived and its answer is on the way.
+    rig.script("release_org_slot", Trip(0.1, 5.0))
+    rig.script("heartbeat_org_slot", Trip(), Trip(0.5, 0.5))
+
+    await rig.run()
+
+    assert len(rig.calls("release_org_slot")) == 1
+    assert rig.said(LeaseLost) == []

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fairlease.errors import RpcError
-from fairlease.events import HandlerEnded, RunFailed
-from fairlease.simulate.wire import Wire
+from fairlease.events import HandlerEnded, LeaseLost, RunFailed
+from fairlease.simulate.wire import Call, Wire
 
 from .rig import Rig, virtual
 
 if TYPE_CHECKING:
-    from fairlease.model import Heartbeat
+    from fairlease.model import ClaimAnswer, Heartbeat
 
 
 class Odd(BaseException):
@@ -102,6 +102,25 @@ async def test_d27_a_renewal_survives_a_client_that_raises_what_it_must_not() ->
 
 
 @virtual
+async def test_d27_a_delivery_whose_beginning_meets_a_fault_of_the_client_ends_all_the_same() -> (
+    None
+):
+    unhandled = watch_the_loop()
+    rig = Rig(knobs={"idle_budget_seconds": 200})
+    rig.wire = Unreliable(rig.database)
+    (msg_id,) = rig.send("a", 1.0)
+    # An earlier delivery began and never ended, so the second renewal records this one.
+    rig.database.queues["q"].rows[msg_id].read_ct = 1
+
+    await rig.run()
+
+    assert rig.archived == {msg_id}
+    assert [at < 60.0 for at, _, _ in rig.ended] == [True]
+    gc.collect()
+    assert unhandled == []
+
+
+@virtual
 async def test_a_fault_of_the_engine_itself_lets_work_end_and_settles_it_before_it_is_raised() -> (
     None
 ):
@@ -122,6 +141,35 @@ async def test_a_fault_of_the_engine_itself_lets_work_end_and_settles_it_before_
 
     assert [event.error for event in rig.said(RunFailed)] == ["ZeroDivisionError"]
     assert len(rig.archived) == 2
+    assert rig.held == []
+
+
+class Faulty(Wire):
+    """A client that raises what the port does not allow, in its second claim."""
+
+    async def settle_and_claim(self, *arguments: Any, **more: Any) -> ClaimAnswer:
+        if sum(call.function == "settle_and_claim" for call in self.calls) == 1:
+            self.calls.append(Call("settle_and_claim", ()))
+            raise KeyError("status")
+        return await super().settle_and_claim(*arguments, **more)
+
+
+@virtual
+async def test_d17_a_run_that_fails_releases_its_slot_and_keeps_it_until_its_work_is_settled() -> (
+    None
+):
+    rig = Rig(more={"cancel_on_lost_lease": True})
+    rig.wire = Faulty(rig.database)
+    rig.send("a", 10.0)
+    rig.send("a", 200.0)
+
+    with pytest.raises(KeyError):
+        await rig.run()
+
+    # A claim that ended in no answer is over: what is renewed from then on is believed.
+    assert rig.said(LeaseLost) == []
+    assert len(rig.archived) == 2
+    assert rig.held == []
 
 
 class _Faulty:

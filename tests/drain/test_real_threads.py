@@ -6,6 +6,7 @@ import asyncio
 import random
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
@@ -137,3 +138,21 @@ async def test_a_plain_function_past_its_timeout_stays_in_flight_until_its_threa
     (ended,) = [event for event in events if isinstance(event, HandlerEnded)]
     assert ended.outcome == "RetryLater"
     assert database.slots.by_holder == {}
+
+
+async def test_d11_a_run_ends_also_where_handlers_keep_every_thread_of_the_loops_own_pool() -> None:
+    database = Database(time.monotonic)
+    database.attach("q")
+    leave = threading.Event()
+    loop = asyncio.get_running_loop()
+    loop.set_default_executor(ThreadPoolExecutor(1))
+    hanging = asyncio.create_task(asyncio.to_thread(leave.wait, 30.0))
+    await asyncio.sleep(0.05)
+    try:
+        report = await asyncio.wait_for(drain_of(database, Worker(), []).run(), 10.0)
+    finally:
+        leave.set()
+    await hanging
+
+    assert report.reason == "idle"
+    assert not [t for t in threading.enumerate() if t.name == "fairlease-renewal"]

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import contextlib
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fairlease.events import HandlerCancelled
+from fairlease.errors import TransientError
+from fairlease.events import HandlerCancelled, SettleFailed
+from fairlease.simulate.wire import Trip
 
-from .rig import RENEWALS, Rig, virtual
+from .rig import RENEWALS, Rig, fails, virtual
+
+if TYPE_CHECKING:
+    from fairlease.drain.run import Drain
 
 
 @virtual
@@ -92,3 +98,64 @@ async def test_d16_an_idle_run_does_not_stall() -> None:
 
     assert report.reason == "idle"
     assert rig.now() > 190.0
+
+
+@pytest.mark.parametrize("before", ["told to stop", "failed"])
+def test_d16_handlers_that_do_not_end_end_the_process_whatever_the_run_ends_for(
+    before: str,
+) -> None:
+    @virtual
+    async def scenario() -> None:
+        reasons: list[str] = []
+        rig = Rig(knobs={"max_stall_seconds": 60}, more={"end_process": reasons.append})
+        over = asyncio.Event()
+
+        @rig.handler(timeout=3600.0)
+        async def deaf(args: Any, ctx: Any) -> None:
+            while not over.is_set():
+                with contextlib.suppress(asyncio.CancelledError):
+                    await over.wait()
+
+        rig.send_to("deaf")
+        rig.send("a", 10.0)
+        drain = rig.drain()
+        running = asyncio.create_task(drain.run())
+        await asyncio.sleep(1.0)
+        if before == "failed":
+            _break_topping_up(drain)
+        else:
+            drain.stop()
+        await asyncio.wait({running})
+        over.set()
+        await asyncio.sleep(1.0)
+
+        assert (running.exception() is None) == (before != "failed")
+        assert len(reasons) == 1
+        assert rig.calls("release_org_slot") == []
+
+    scenario()
+
+
+def _break_topping_up(drain: Drain) -> None:
+    def remaining(_quantum: object) -> int:
+        raise ZeroDivisionError
+
+    drain.quantum = type("Broken", (), {"remaining": property(remaining)})()
+
+
+@virtual
+async def test_d16_a_settle_that_is_never_answered_is_no_progress_and_given_up() -> None:
+    rig = Rig(knobs={"max_stall_seconds": 600})
+    (msg_id,) = rig.send("a", 1.0)
+    rig.script("claim", Trip(0.01, 0.01))
+    # Renewals get through, so nothing else ever ends this.
+    for kind in ("claim", "settle"):
+        rig.always[kind] = fails(TransientError("statement timeout", code="57014"))
+
+    report = await rig.run()
+
+    assert report.reason == "stalled"
+    assert rig.now() == pytest.approx(606.0, abs=6.0)
+    last = rig.said(SettleFailed)[-1]
+    assert (last.msg_ids, last.final) == ((msg_id,), True)
+    assert rig.held == []

@@ -94,7 +94,6 @@ class Claiming:
         try:
             answer = await self._send(queue, n, pin, pending, together=together)
         except RpcError as error:
-            self.lease.claim_answered()
             if together and isinstance(error, FunctionMissing):
                 self.mode.latch("settle_and_claim")
                 if was_free:
@@ -104,7 +103,6 @@ class Claiming:
             if together:
                 await self.settling.settle(queue, pending)
             raise
-        self.lease.claim_answered()
         self.failures = 0
         if together:
             self.settling.accept(queue, pending, answer)
@@ -115,14 +113,18 @@ class Claiming:
         self, queue: str, n: int, pin: str | None, pending: list[Flight], *, together: bool
     ) -> ClaimAnswer:
         self.claims += 1
-        seconds = self.setup.call_seconds()
-        if together:
-            request = self.settling.request(queue, min(n, MOST_PER_CLAIM), pin)
-            return await self.setup.rpc.settle_and_claim(
-                request, outcomes(pending), timeout_seconds=seconds
-            )
-        request = self.settling.request(queue, min(n, MOST_PER_PLAIN_CLAIM), pin)
-        return await self.setup.rpc.claim_org_slot_and_read(request, timeout_seconds=seconds)
+        rpc, seconds = self.setup.rpc, self.setup.call_seconds()
+        most = MOST_PER_CLAIM if together else MOST_PER_PLAIN_CLAIM
+        request = self.settling.request(queue, min(n, most), pin)
+        try:
+            if together:
+                return await rpc.settle_and_claim(
+                    request, outcomes(pending), timeout_seconds=seconds
+                )
+            return await rpc.claim_org_slot_and_read(request, timeout_seconds=seconds)
+        finally:
+            # Also where it ends in no answer: renewals would not be believed any more.
+            self.lease.claim_answered()
 
     def _failed(self, queue: str, error: RpcError, *, was_free: bool) -> None:
         unknown = outcome_is_unknown(error)

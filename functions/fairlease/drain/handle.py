@@ -8,10 +8,10 @@ import inspect
 import logging
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairlease.drain.threads import HandlerThreads
-from fairlease.errors import FunctionMissing, RpcError
+from fairlease.errors import FunctionMissing
 from fairlease.events import (
     CancellationSwallowed,
     HandlerCancelled,
@@ -26,7 +26,7 @@ from fairlease.messages.verdicts import Dead, Verdict
 from fairlease.model import DeadLetter, Done, GiveBack, Outcome, SnoozeUntil
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Coroutine, Sequence
 
     from fairlease.drain.flight import Flight, InFlight
     from fairlease.drain.lease import Lease
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from fairlease.drain.setup import RunSetup
     from fairlease.messages.registry import Handler
     from fairlease.model import NewMessage, Sent
+
+T = TypeVar("T")
 
 TIMED_OUT = "timeout"
 ISOLATE_ENDS = "isolate_ends"
@@ -164,7 +166,7 @@ class Handling:
             )
         except FunctionMissing:
             self.mode.latch("heartbeat_org_slot")
-        except RpcError:
+        except Exception:  # noqa: BLE001 - a fault of a client must not keep its message
             return False
         return True
 
@@ -200,14 +202,12 @@ class Handling:
         )
 
     async def _send(self, queue: str, messages: Sequence[NewMessage]) -> Sent:
-        """Shielded: a send that was cut off by its handler's end would have no known outcome."""
-        return await asyncio.shield(asyncio.ensure_future(send(self.setup.rpc, queue, messages)))
+        seconds = self.setup.call_seconds()
+        return await _whole(send(self.setup.rpc, queue, messages, timeout_seconds=seconds))
 
     async def _take_key(self, queue: str, key: str, token: str) -> bool:
-        """Waited for no longer than the lease allows, since a call that holds the key may hang."""
-        return await self.setup.rpc.once(
-            queue, key, token, timeout_seconds=self.setup.call_seconds()
-        )
+        seconds = self.setup.call_seconds()
+        return await _whole(self.setup.rpc.once(queue, key, token, timeout_seconds=seconds))
 
     def _outcome(
         self, flight: Flight, handler: Handler, raised: BaseException | None, took_ms: int
@@ -260,6 +260,11 @@ class Handling:
                 flight.message.crashes,
             )
         )
+
+
+async def _whole(call: Coroutine[Any, Any, T]) -> T:
+    """Shielded: cut off by its handler's end, it would have no known outcome, and leak."""
+    return await asyncio.shield(asyncio.ensure_future(call))
 
 
 def _as_cause(message: str, raised: BaseException) -> BaseException:

@@ -29,9 +29,10 @@ class Releasing:
         queues = sorted(self.lease.maybe_held)
         if not queues:
             return
+        # First: a renewal that finds the slot released must not be taken for a lost lease.
+        self.lease.next_holder()
         for queue in queues:
             await self._release(queue, holder)
-        self.lease.next_holder()
 
     async def _release(self, queue: str, holder: str) -> None:
         for left in reversed(range(TRIES)):

@@ -150,32 +150,49 @@ def in_thread(connect: Callable[[], Awaitable[Rpc]]) -> RenewalHost:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens
                 loop.call_soon_threadsafe(hear, beat)
 
-        thread = _RenewalThread(connect, renewal_for, report)
+        ended = asyncio.Event()
+
+        def end() -> None:
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(ended.set)
+
+        thread = _RenewalThread(connect, renewal_for, report, end)
         thread.start()
         try:
             yield
         finally:
             thread.stop()
-            await asyncio.to_thread(thread.join, JOIN_SECONDS)
+            # Not joined in a thread of the loop's pool: handlers may keep all of those for ever.
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(ended.wait(), JOIN_SECONDS)
+                thread.join()  # it is at its last line
 
     return host
 
 
 class _RenewalThread(threading.Thread):
     def __init__(
-        self, connect: Callable[[], Awaitable[Rpc]], renewal_for: RenewalFor, report: Hear
+        self,
+        connect: Callable[[], Awaitable[Rpc]],
+        renewal_for: RenewalFor,
+        report: Hear,
+        end: Callable[[], None],
     ) -> None:
         super().__init__(name="fairlease-renewal", daemon=True)
         self._connect = connect
         self._renewal_for = renewal_for
         self._report = report
+        self._end = end
         self._stopping = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._main: asyncio.Task[None] | None = None
 
     def run(self) -> None:
-        with contextlib.suppress(asyncio.CancelledError):
-            asyncio.run(self._keep())
+        try:
+            with contextlib.suppress(asyncio.CancelledError):
+                asyncio.run(self._keep())
+        finally:
+            self._end()
 
     def stop(self) -> None:
         self._stopping.set()

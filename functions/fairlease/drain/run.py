@@ -80,6 +80,8 @@ class Drain:
     # was answered at all.
     retry_after_seconds: float | None = None
     probe_was_answered: bool = False
+    # Work stood still and was told to end; the run may end for another reason all the same.
+    stalled: bool = False
     _timers: list[asyncio.TimerHandle] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -115,13 +117,12 @@ class Drain:
         try:
             async with self._kept_alive():
                 reason = await self._drive(driver)
-                if not self.in_flight.running:
-                    await self.releasing.release()
+                await self._let_go()
         finally:
             self._close()
             report = self._report(reason, setup.clock.monotonic() - started)
-        if report.still_running and reason == STALLED:
-            setup.end_process("handlers stand still and do not end")
+            if report.still_running and self.stalled:
+                setup.end_process("handlers stand still and do not end")
         return report
 
     def stop(self, grace_seconds: float | None = None) -> None:
@@ -140,6 +141,7 @@ class Drain:
     def cancel_handlers(self, reason: str = STOPPING) -> None:
         """Tell the handlers to end. Those that do are settled; the others are then abandoned."""
         self.stop_because(reason)
+        self.stalled = self.stalled or reason == STALLED
         for flight in tuple(self.in_flight.running):
             self.handling.cancel(flight, reason)
         self._later(ENDING_SECONDS, self.in_flight.abandon)
@@ -225,7 +227,13 @@ class Drain:
             self.stop_because("failed")
             self.in_flight.reopen()
             await run_out(self)
+            await self._let_go()
             raise
+
+    async def _let_go(self) -> None:
+        """Release, unless a handler was left running: a second holder would join its message."""
+        if not self.in_flight.running:
+            await self.releasing.release()
 
     def _later(self, seconds: float, what: Callable[[], None]) -> None:
         self._timers.append(asyncio.get_running_loop().call_later(seconds, what))

@@ -63,9 +63,9 @@ def look(drain: Drain) -> float:
 
 
 def _stalls_at(drain: Drain, now: float) -> float:
-    """When a run without progress is given up; the handler's own timeout is mostly shorter."""
+    """When a run without progress is given up: of its handlers, or of a settle that repeats."""
     longest = drain.setup.knobs.max_stall_seconds
-    if not drain.in_flight.running:
+    if not len(drain.in_flight):
         return now + longest
     at = drain.in_flight.progress_at + longest
     if at <= now:

@@ -153,4 +153,23 @@ FAULTS = (
         "if answer.status in NOTHING_TAKEN:",
         "an empty answer forgets the slot that was held",
     ),
+    in_drain(
+        "D17",
+        "test_observers.py::"
+        "test_d17_a_run_that_fails_releases_its_slot_and_keeps_it_until_its_work_is_settled",
+        "run.py",
+        "            await self._let_go()\n            raise\n",
+        "            raise\n",
+        "a run that fails keeps its slot",
+    ),
+    in_drain(
+        "D12",
+        "test_observers.py::"
+        "test_d17_a_run_that_fails_releases_its_slot_and_keeps_it_until_its_work_is_settled",
+        "claim.py",
+        "            self.lease.claim_answered()\n",
+        "            if not isinstance(__import__('sys').exc_info()[1], KeyError):\n"
+        "                self.lease.claim_answered()\n",
+        "a claim that raised stays on the wire",
+    ),
 )

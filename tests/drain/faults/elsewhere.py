@@ -48,6 +48,22 @@ FAULTS = (
         "        if True:\n",
         "a call dies with the handler it is for",
     ),
+    in_drain(
+        "D30",
+        f"{_CALLS}d30_what_a_handler_calls_goes_through_although_the_handler_is_cancelled",
+        "handle.py",
+        "await asyncio.shield(asyncio.ensure_future(call))",
+        "await call",
+        "a handler's own call dies with it",
+    ),
+    in_drain(
+        "D30",
+        f"{_CALLS}d30_what_a_handler_calls_has_the_deadline_of_every_call",
+        "handle.py",
+        "send(self.setup.rpc, queue, messages, timeout_seconds=seconds)",
+        "send(self.setup.rpc, queue, messages)",
+        "a handler's send may take half a minute",
+    ),
     Fault(
         "D31",
         f"tests/drain/{_CALLS}d31_a_code_of_any_type_has_its_branch",

@@ -28,6 +28,14 @@ FAULTS = (
     ),
     in_drain(
         "D11",
+        f"{_THREADS}d11_a_run_ends_also_where_handlers_keep_every_thread_of_the_loops_own_pool",
+        "renew.py",
+        "await asyncio.wait_for(ended.wait(), JOIN_SECONDS)",
+        "await asyncio.to_thread(thread.join, JOIN_SECONDS)",
+        "a run waits for a thread of the loop's pool",
+    ),
+    in_drain(
+        "D11",
         f"{_RENEWAL}d11_the_lease_is_renewed_every_third_of_its_ttl",
         "renew.py",
         "BEATS_PER_TTL = 3",
@@ -91,6 +99,16 @@ FAULTS = (
         "an unknown claim keeps its name",
     ),
     in_drain(
+        "D13",
+        f"{_HOLDER}d13_a_renewal_that_meets_the_runs_own_release_is_no_lost_lease",
+        "release.py",
+        "        self.lease.next_holder()\n        for queue in queues:\n"
+        "            await self._release(queue, holder)\n",
+        "        for queue in queues:\n"
+        "            await self._release(queue, holder)\n        self.lease.next_holder()\n",
+        "a name is retired only once its release is answered",
+    ),
+    in_drain(
         "D14",
         f"{_RENEWAL}d14_a_finished_run_with_work_in_flight_keeps_renewing_and_holds_its_slot",
         "refill.py",
@@ -151,9 +169,25 @@ FAULTS = (
         "D16",
         f"{_STALL}d16_a_handler_that_does_not_end_keeps_the_slot_from_being_released",
         "run.py",
-        "if not self.in_flight.running:\n                    await self.releasing.release()",
-        "if True:\n                    await self.releasing.release()",
+        "        if not self.in_flight.running:\n            await self.releasing",
+        "        if True:\n            await self.releasing",
         "the slot goes while a handler runs",
+    ),
+    in_drain(
+        "D16",
+        f"{_STALL}d16_handlers_that_do_not_end_end_the_process_whatever_the_run_ends_for",
+        "run.py",
+        "if report.still_running and self.stalled:",
+        "if report.still_running and reason == STALLED:",
+        "a stall after a stop leaves the process to the next poke",
+    ),
+    in_drain(
+        "D16",
+        f"{_STALL}d16_a_settle_that_is_never_answered_is_no_progress_and_given_up",
+        "watch.py",
+        "    if not len(drain.in_flight):\n",
+        "    if not drain.in_flight.running:\n",
+        "a settle is repeated for ever",
     ),
     in_drain(
         "D16",

@@ -144,4 +144,12 @@ FAULTS = (
         "        except OSError as error:",
         "a client's bug ends the renewal",
     ),
+    in_drain(
+        "D27",
+        f"{_OBSERVERS}d27_a_delivery_whose_beginning_meets_a_fault_of_the_client_ends_all_the_same",
+        "handle.py",
+        "        except Exception:  # noqa",
+        "        except OSError:  # noqa",
+        "a client's bug leaves a message in flight for ever",
+    ),
 )
