@@ -94,6 +94,7 @@ WRONG = [
         "20 in flight, above the ceiling of 16",
     ),
     ("queues problem", "delete from fairlease.queues", "sums"),
+    ("queues warning", "drop table pgmq.a_sums", "the archive of sums is missing"),
     (
         "schema problem",
         "delete from fairlease.schema_migrations where name = 'privileges'",

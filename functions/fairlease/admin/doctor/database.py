@@ -23,6 +23,13 @@ _OLDEST_SERVER, _NEWEST_SERVER = 15, 18
 # Leases are judged by the database's clock alone; beyond this, logs and dates mislead people.
 _SKEW_SECONDS = 5.0
 _LISTED = 10
+_WITHOUT_ARCHIVE = """
+select q.queue from fairlease.queues q
+where q.on_success = 'archive'
+  and pg_catalog.to_regclass(format('pgmq.%I', q.archive_name)) is null
+  and pg_catalog.to_regclass(format('pgmq.%I', q.table_name)) is not null
+order by q.queue
+"""
 
 
 def examine(url: str, clock: Clock, knobs: Knobs, queues: Iterable[str]) -> list[Check]:
@@ -113,6 +120,14 @@ def _queues(session: psycopg.Connection, queues: list[str]) -> Check:
         remedy = " && ".join(f"fairlease queue attach {queue}" for queue in missing[:_LISTED])
         says = f"functions serve queues that are not attached: {', '.join(missing[:_LISTED])}"
         return Check("queues", State.PROBLEM, says, f"run `{remedy}`", facts)
+    without = [row[0] for row in session.execute(_WITHOUT_ARCHIVE).fetchall()]
+    if without:
+        says = (
+            f"the archive of {', '.join(without[:_LISTED])} is missing: what is done is kept in "
+            "fairlease.archive_conflicts"
+        )
+        remedy = " ".join(f"select pgmq.create('{queue}');" for queue in without[:_LISTED])
+        return Check("queues", State.WARNING, says, f"run `{remedy}`", facts)
     return Check("queues", State.OK, f"{len(attached)} queues are attached", facts=facts)
 
 
