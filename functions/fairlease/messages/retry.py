@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 # How long an org waits when its API refused without saying until when, in seconds.
 DEFAULT_LIMIT_SECONDS = 60.0
-# A longer wait is a mistake of somebody; a circuit stays open for no longer either.
+# A longer wait is a mistake of somebody, and a circuit stays open for no longer either; of no wait
+# at all, each further trip would be the double of nothing.
+SHORTEST_LIMIT_SECONDS = 1.0
 LONGEST_LIMIT_SECONDS = 86_400.0
 SHORTEST_SNOOZE_MS = 1_000
 # Characters of a traceback that are kept: its end says what happened.
@@ -72,7 +74,7 @@ def _outcome_of(
         case RateLimited(retry_after=after, scope=scope, reason=reason):
             seconds = seconds_until(after, now)
             seconds = DEFAULT_LIMIT_SECONDS if seconds is None else seconds
-            seconds = min(seconds, LONGEST_LIMIT_SECONDS)
+            seconds = min(max(seconds, SHORTEST_LIMIT_SECONDS), LONGEST_LIMIT_SECONDS)
             limit = Limit(seconds, as_reason(reason)) if scope == "org" else None
             return SnoozeUntil(delivery, after_ms=_uncounted_milliseconds(seconds), limit=limit)
         case Retry(after=after):

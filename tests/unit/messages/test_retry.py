@@ -101,6 +101,8 @@ def test_a_rate_limit_of_the_org_opens_its_circuit_and_of_a_method_does_not() ->
     assert limited.limit.retry_after_seconds == 30
     assert outcome_of(RateLimited(30, scope="method")).limit is None
     assert outcome_of(RateLimited()).limit.retry_after_seconds == 60  # type: ignore[union-attr]
+    for over in (0, -5, "0", "Thu, 01 Jan 1970 00:00:00 GMT"):
+        assert outcome_of(RateLimited(over)).limit.retry_after_seconds == 1  # type: ignore[union-attr]
 
 
 def test_a_verdict_that_cannot_be_read_is_a_counted_failure() -> None:
