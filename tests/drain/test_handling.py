@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from fairlease.errors import TransientError
+from fairlease.events import DeliveryLost
 from fairlease.messages.verdicts import Dead, RateLimited, Retry, Snooze
+from fairlease.model import Heartbeat
 from fairlease.simulate.wire import Trip
 
 from .rig import Rig, fails, virtual
@@ -90,6 +92,27 @@ async def test_a_suspect_delivery_that_cannot_be_recorded_is_looked_at_again_lat
     # No attempt is counted for a handler that never started.
     assert row.uncounted == 1
     assert msg_id in rig.archived
+
+
+@pytest.mark.parametrize("word", ["lost", "gone"])
+def test_a_suspect_delivery_that_is_ours_no_more_never_starts_and_nothing_is_said_of_it(
+    word: str,
+) -> None:
+    @virtual
+    async def scenario() -> None:
+        rig = Rig()
+        (msg_id,) = rig.send("a", 1.0)
+        rig.database.queues["q"].rows[msg_id].read_ct = 1
+        said = Heartbeat(slot_alive=True, **{word: frozenset({msg_id})})
+        rig.script("heartbeat_org_slot", Trip(), Trip(answer=lambda _said: said))
+
+        await rig.run()
+
+        assert rig.started == []
+        assert [event.msg_id for event in rig.said(DeliveryLost)] == [msg_id]
+        assert not [c for c in rig.calls("settle_and_claim") if c.arguments[1]]
+
+    scenario()
 
 
 @virtual

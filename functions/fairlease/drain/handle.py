@@ -14,6 +14,7 @@ from fairlease.drain.threads import HandlerThreads
 from fairlease.errors import FunctionMissing
 from fairlease.events import (
     CancellationSwallowed,
+    DeliveryLost,
     HandlerCancelled,
     HandlerEnded,
     HandlerStarted,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from fairlease.drain.mode import Mode
     from fairlease.drain.setup import RunSetup
     from fairlease.messages.registry import Handler
-    from fairlease.model import NewMessage, Sent
+    from fairlease.model import Heartbeat, NewMessage, Sent
 
 T = TypeVar("T")
 
@@ -90,6 +91,22 @@ class Handling:
                     self.setup.run_id, flight.queue, flight.org, flight.message.msg_id, reason
                 )
             )
+
+    def lose(self, flight: Flight, why: str) -> None:
+        """Another's by now, or gone: its handler ends, or never starts, and nothing is settled."""
+        if not flight.lost:
+            self.in_flight.lose(flight)
+            self.setup.observe(
+                DeliveryLost(self.setup.run_id, flight.queue, flight.message.msg_id, why)
+            )
+            self.cancel(flight, LOST)
+
+    def hear(self, flight: Flight, answer: Heartbeat) -> None:
+        """What a heartbeat that asked for this delivery said of it."""
+        if flight.message.msg_id in answer.lost:
+            self.lose(flight, "another delivery has begun")
+        elif flight.message.msg_id in answer.gone:
+            self.lose(flight, "the message is gone")
 
     async def _carry(self, flight: Flight, envelope: Envelope) -> None:
         handler = envelope.handler
@@ -156,7 +173,7 @@ class Handling:
             return True
         knobs = self.setup.knobs
         try:
-            await self.setup.rpc.heartbeat_org_slot(
+            answer = await self.setup.rpc.heartbeat_org_slot(
                 flight.queue,
                 self.lease.holder,
                 knobs.org_slot_lease_ttl_seconds,
@@ -168,6 +185,8 @@ class Handling:
             self.mode.latch("heartbeat_org_slot")
         except Exception:  # noqa: BLE001 - a fault of a client must not keep its message
             return False
+        else:
+            self.hear(flight, answer)
         return True
 
     def _deadline(self, now: float, handler: Handler) -> tuple[float, str]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairlease.drain.handle import LEASE_LOST, LOST, STALLED
-from fairlease.events import DeliveryLost, HeartbeatFailed, LeaseLost
+from fairlease.drain.handle import LEASE_LOST, STALLED
+from fairlease.events import HeartbeatFailed, LeaseLost
 
 if TYPE_CHECKING:
-    from fairlease.drain.flight import Flight
     from fairlease.drain.renew import Beat
     from fairlease.drain.run import Drain
 
@@ -27,10 +26,7 @@ def hear(drain: Drain, beat: Beat) -> None:
         deliveries = set(beat.snapshot.deliveries)
         for flight in tuple(drain.in_flight.running):
             if flight.message.delivery in deliveries:
-                if flight.message.msg_id in beat.answer.lost:
-                    _lose(drain, flight, "another delivery has begun")
-                elif flight.message.msg_id in beat.answer.gone:
-                    _lose(drain, flight, "the message is gone")
+                drain.handling.hear(flight, beat.answer)
     look(drain)
 
 
@@ -53,7 +49,7 @@ def look(drain: Drain) -> float:
         redelivered_at = drain.lease.extended_at.get(flight.message.delivery, now) + timeout
         if redelivered_at <= now:
             # A worker cut off from the database must not run on beside its successor.
-            _lose(drain, flight, "not extended for a visibility timeout")
+            drain.handling.lose(flight, "not extended for a visibility timeout")
         due.append(redelivered_at)
     if drain.lease.is_lost(now):
         _lose_lease(drain)
@@ -85,12 +81,3 @@ def _lose_lease(drain: Drain) -> None:
     if drain.setup.cancel_on_lost_lease:
         for flight in tuple(drain.in_flight.running):
             drain.handling.cancel(flight, LEASE_LOST)
-
-
-def _lose(drain: Drain, flight: Flight, why: str) -> None:
-    if not flight.lost:
-        drain.in_flight.lose(flight)
-        drain.setup.observe(
-            DeliveryLost(drain.setup.run_id, flight.queue, flight.message.msg_id, why)
-        )
-        drain.handling.cancel(flight, LOST)

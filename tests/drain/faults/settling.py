@@ -37,10 +37,19 @@ FAULTS = (
     in_drain(
         "D19",
         f"{_SETTLING}d19_lost_about_a_running_message_cancels_it_and_settles_nothing",
-        "watch.py",
-        "        drain.handling.cancel(flight, LOST)\n",
-        "        pass\n",
+        "handle.py",
+        "            self.cancel(flight, LOST)\n",
+        "            pass\n",
         "it runs on beside its successor",
+    ),
+    in_drain(
+        "D19",
+        "test_handling.py::"
+        "test_a_suspect_delivery_that_is_ours_no_more_never_starts_and_nothing_is_said_of_it",
+        "handle.py",
+        "            self.hear(flight, answer)\n",
+        "            pass\n",
+        "a delivery that is another's by now begins",
     ),
     in_drain(
         "D19",
