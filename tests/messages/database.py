@@ -19,7 +19,7 @@ from psycopg.rows import dict_row
 from differential.database import EMPTY_SEATS, EPOCH, move_clock_by_hand
 from fairlease.admin import backlog, dead_letters
 
-from .ledger import DEAD, DONE, WAITING, require
+from .ledger import CANCELLED, DEAD, DONE, WAITING, require
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Sequence
@@ -178,19 +178,31 @@ class RealDatabase:
         self.ledger.discarded(self.ledger.idle)
         self.audit()
 
+    def cancel(self) -> None:
+        """The oldest message, whatever becomes of it just now, by pgmq's own function."""
+        for entry in self.ledger.among(WAITING)[:1]:
+            self.connection.execute("select pgmq.archive(%s, %s)", [QUEUE, entry.msg_id])
+            self.ledger.cancelled(entry.msg_id)
+        self.audit()
+
+    def maintain(self) -> None:
+        self._tick()
+        self.connection.execute("select fairlease.maintain()")
+        self.audit()
+
     # -- what is in the tables
 
     def audit(self) -> None:
         """Each message stands where the ledger says, there once, and nowhere else."""
-        kept = (WAITING, DONE, DEAD) if self.keeps_done else (WAITING, DEAD)
+        kept = (WAITING, DEAD, CANCELLED, *((DONE,) if self.keeps_done else ()))
         expected = sorted(_as_row(entry) for entry in self.ledger.among(*kept))
         found = sorted(self._described(row) for row in self._rows())
         require(found == expected, f"the tables hold {found}, not {expected}")
 
-    def states(self) -> list[int]:
+    def states(self) -> set[int]:
         """Ids of messages of which something is remembered."""
         found = self.connection.execute("select msg_id from fairlease.message_state").fetchall()
-        return [msg_id for (msg_id,) in found]
+        return {msg_id for (msg_id,) in found}
 
     def _described(self, row: dict[str, Any]) -> tuple[Any, ...]:
         origin = (row["origin"] or {}).get("msg_id")
@@ -216,7 +228,7 @@ def _as_row(entry: Entry) -> tuple[Any, ...]:
     dead = (entry.attempt, entry.reason) if entry.state == DEAD else ()
     return (
         entry.msg_id,
-        entry.state,
+        DONE if entry.state == CANCELLED else entry.state,
         entry.read_ct,
         entry.org,
         repr(_in_order(body)),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fairlease.simulate.isolate import adopt_tasks
 from fairlease.simulate.loop import Deadlock, run_virtually
 
-from .ledger import DEAD, DONE, REPLAYED, WAITING, Broken
+from .ledger import CANCELLED, DEAD, DONE, REPLAYED, WAITING, Broken
 from .world import MAX_ATTEMPTS, World
 
 if TYPE_CHECKING:
@@ -39,15 +39,18 @@ def play(plan: Plan, database: RealDatabase, witnessed: Counter[str]) -> list[st
 
 
 def at_the_end(world: World) -> list[str]:
+    known = world.database.states()
+    left_behind = known - {entry.msg_id for entry in world.ledger.among(CANCELLED)}
+    broken = [f"a count of {msg_id} is left behind" for msg_id in left_behind]
     try:
-        world.database.audit()
+        world.database.maintain()
     except Broken as error:
         return [str(error)]
-    broken = [f"waits for ever: {entry}" for entry in world.ledger.among(WAITING)]
+    broken += [f"maintenance leaves {msg_id}" for msg_id in world.database.states()]
+    broken += [f"waits for ever: {entry}" for entry in world.ledger.among(WAITING)]
     broken += [
         f"{isolate.name} raised {isolate.failures}" for isolate in world.born if isolate.failures
     ]
-    broken += [f"a count of {msg_id} is left behind" for msg_id in world.database.states()]
     broken += [f"effect {job} happened {n} times" for job, n in world.effects.items() if n > 1]
     for entry in world.ledger.among(DONE, DEAD, REPLAYED):
         if (wrong := _wrong_end(world, entry)) is not None:
@@ -82,8 +85,8 @@ def _wrong_death(world: World, entry: Entry, job: Job) -> str | None:
     if reason.startswith("attempts exhausted"):
         return None if entry.attempt >= MAX_ATTEMPTS else "dead too early"
     if reason.startswith("crashed"):
-        ended = set(entry.ends) | ({entry.read_ct} if entry.state == DONE else set())
-        unended = world.began[entry.msg_id] - len(ended)
+        # Also one that dies beside another's crash, as it is about to begin.
+        unended = world.received[entry.msg_id] - len(entry.ends)
         return None if unended > world.plan.max_crashes else "dead of crashes that never were"
     return "dead, and nobody knows why"
 

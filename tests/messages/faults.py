@@ -20,7 +20,7 @@ def in_python(name: str, file: str, before: str, after: str) -> Fault:
 IN_SQL = (
     in_sql("an old delivery settles",
         ("judge_outcome", "when p_locked.read_ct <> p_outcome.ct then 'lost'", ""),
-        ("make_finish", "where m.msg_id = o.id and m.read_ct = o.ct", "where m.msg_id = o.id")),
+        ("make_finish", "filter (where l.read_ct = i.ct)", "")),
     in_sql("a settle sent again counts again",
         ("judge_outcome", "when p_state.closed_read_ct = p_outcome.ct then 'already'", "")),
     in_sql("a give-back counts as an attempt",
@@ -30,16 +30,11 @@ IN_SQL = (
     in_sql("a retry does not count",
         ("close_deliveries", "o.verb in ('snooze', 'give_back')", "true")),
     in_sql("a dead letter stays in its queue",
-        ("make_bury", ("delete from {q} m\n    using unnest(p_outcomes) o\n"
-            "    where m.msg_id = o.id\n    returning m.msg_id"), "select m.msg_id"),
-        ("make_bury", "o.error, o.claimed_at\n  )",
-            ("o.error, o.claimed_at\n"
-            "    from {q} m join unnest(p_outcomes) o on m.msg_id = o.id\n  )"))),
+        ("make_bury", "delete from {q} m\n    using (", "update {q} m set vt = m.vt\n    from (")),
     in_sql("a dead letter is lost",
         ("make_bury", "from gone g\n", "from (select * from gone limit 0) g\n")),
     in_sql("what is done is archived and stays",
-        ("make_finish", "delete from {q} m\n    using unnest(p_ids, p_cts) o (id, ct)",
-            "update {q} m set vt = m.vt\n    from unnest(p_ids, p_cts) o (id, ct)")),
+        ("make_finish", "delete from {q} m\n", "update {q} m set vt = m.vt\n")),
     in_sql("attempts used up are tried again",
         ("judge_outcome", "p_outcome.attempt >= p_max_attempts", "false")),
     in_sql("a count is left behind", ("apply_kind", "s.msg_id = any (v_ids)", "false")),

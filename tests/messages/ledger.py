@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
     from fairlease.model import ClaimAnswer, Delivery, Heartbeat, NewMessage, Outcome, Sent, Settled
 
-WAITING, DONE, DEAD, REPLAYED, DISCARDED = "waiting", "done", "dead", "replayed", "discarded"
+WAITING, DONE, DEAD = "waiting", "done", "dead"
+#: Archived by somebody else; sent again; removed.
+CANCELLED, REPLAYED, DISCARDED = "cancelled", "replayed", "discarded"
 
 # The database counts microseconds.
 ROUNDING_SECONDS = 1e-4
@@ -152,6 +154,10 @@ class Ledger:
         for msg_id in ids:
             self.entries[msg_id].state = DISCARDED
             self.witnessed["discarded"] += 1
+
+    def cancelled(self, msg_id: int) -> None:
+        self.entries[msg_id].state = CANCELLED
+        self.witnessed["cancelled"] += 1
 
     @property
     def idle(self) -> list[int]:

@@ -43,7 +43,10 @@ FAULTS = (
 CALLS = ("claim", "settle", "settle_and_claim", "heartbeat", "release", "once", "send")
 
 #: What operators and platforms do.
-MISHAPS = ("replay", "replay_one", "purge_dead", "purge_waiting", "kill", "stop")
+MISHAPS = (
+    *("replay", "replay_one", "purge_dead", "purge_waiting", "cancel", "maintain"),
+    *("kill", "stop"),
+)
 
 
 @dataclass(frozen=True, slots=True)

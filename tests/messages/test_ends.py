@@ -30,7 +30,7 @@ LEAST = 30
 WITNESSED = {
     *(f"settled {result}" for result in ("applied", "already", "lost", "gone")),
     *("done", "retry", "snooze", "give_back", "dead"),
-    *("uncounted", "crashed", "key live", "replayed", "replay refused", "discarded"),
+    *("uncounted", "crashed", "key live", "replayed", "replay refused", "discarded", "cancelled"),
     "heartbeat too late",
 }
 

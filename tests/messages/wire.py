@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fairlease.errors import RpcError, TransientError, UnexpectedAnswer
+from fairlease.model import ClaimAnswer
 from fairlease.simulate.wire import Call, Trip, Wire
 
 from .plan import Fault
@@ -73,10 +75,11 @@ def kind_of(call: Call) -> str:
 
 @dataclass
 class FaultyWire(Wire):
-    """`die` ends the process whose wire this is."""
+    """`die` ends the process whose wire this is; `received` counts what its claims brought it."""
 
     weather: Weather = field(default_factory=lambda: Weather({}))
     die: Callable[[], None] = lambda: None
+    received: Counter[int] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self.travel = self._befall
@@ -111,6 +114,11 @@ class FaultyWire(Wire):
         again_after = self._again_after.pop(id(call), None)
         if again_after is not None:
             asyncio.get_running_loop().call_later(again_after, _unheard, act)
+
+    def _answer(self, answer: asyncio.Future[Any], said: Any, error: RpcError | None) -> None:
+        if isinstance(said, ClaimAnswer) and error is None and not (answer.done() or self.cut):
+            self.received.update(message.msg_id for message in said.messages)
+        Wire._answer(self, answer, said, error)
 
     def _befall(self, call: Call) -> Trip:
         fault = self.weather.next(call) or Fault("none")

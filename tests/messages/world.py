@@ -91,10 +91,14 @@ class World:
     dice: random.Random = field(default_factory=lambda: random.Random(1))
     live: dict[int, Isolate] = field(default_factory=dict)
     born: list[Isolate] = field(default_factory=list)
-    # Deliveries whose handler began; by job, how often one did; ids whose handler returned.
+    # Deliveries that reached a process, and those whose handler began; by job, how often one did;
+    # ids whose handler returned.
+    received: Counter[int] = field(default_factory=Counter)
     began: Counter[int] = field(default_factory=Counter)
     deeds_done: Counter[int] = field(default_factory=Counter)
     returned: set[int] = field(default_factory=set)
+    # Deliveries in which the handler brought its process down.
+    deaths: Counter[int] = field(default_factory=Counter)
     effects: Counter[int] = field(default_factory=Counter)
     # Questions by job whose answer nobody has heard.
     asking: Counter[int] = field(default_factory=Counter)
@@ -168,7 +172,7 @@ class World:
     # -- processes
 
     def _bear(self, worker: int) -> Isolate:
-        wire = FaultyWire(self.database, weather=self.weather)
+        wire = FaultyWire(self.database, weather=self.weather, received=self.received)
         isolate = Isolate(f"w{worker}.{len(self.born)}", wire, self._setup)
         wire.die = isolate.kill
         self.born.append(isolate)
@@ -205,6 +209,7 @@ class World:
         if job.once:
             await self._once(args.job, ctx)
         await asyncio.sleep(job.seconds)
+        self.deaths[ctx.msg_id] += deed.startswith("die")
         await self._do(deed, isolate)
         self.returned.add(ctx.msg_id)
 
@@ -212,7 +217,8 @@ class World:
         entry = self.ledger.entries[ctx.msg_id]
         if (ctx.org, ctx.key) != (job.org, _key(job)):
             self.broken.append(f"{entry} was handled as {ctx}")
-        if entry.crashes > self.plan.max_crashes:
+        # A first death is not booked: nothing was suspect yet.
+        if max(entry.crashes, self.deaths[ctx.msg_id] - 1) > self.plan.max_crashes:
             self.broken.append(f"poison was handled: {entry}")
 
     async def _once(self, job: int, ctx: Context) -> None:
@@ -240,14 +246,10 @@ class World:
 
     def _befall(self, mishap: Mishap) -> None:
         match mishap.what:
-            case "replay":
-                self.database.replay()
             case "replay_one":
                 self.database.replay(only=0)
-            case "purge_dead":
-                self.database.purge_dead()
-            case "purge_waiting":
-                self.database.purge_waiting()
+            case "replay" | "purge_dead" | "purge_waiting" | "cancel" | "maintain":
+                getattr(self.database, mishap.what)()
             case "kill":
                 for isolate in self.live.values():
                     isolate.kill()
