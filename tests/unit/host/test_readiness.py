@@ -72,6 +72,19 @@ async def test_what_no_run_can_work_with_is_a_problem(error: RpcError, said: str
     assert said in problem
 
 
+async def test_the_error_is_said_in_the_log_once_and_not_to_whoever_asks(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    error = Unauthorized('password authentication failed for user "owner"', code="28P01")
+    clock = StillClock()
+    probe = check(Database(release=error), clock)
+    for _ in range(3):
+        [problem] = (await probe.readiness()).problems
+        clock.seconds += 5.0
+    assert problem == "the database refuses our key (28P01); the host's log says why"
+    assert caplog.text.count('failed for user "owner"') == 1
+
+
 async def test_a_queue_that_is_not_attached_is_a_note_since_others_may_work() -> None:
     state = await check(Database(release=CallRefused("attach it"))).readiness()
     assert state.problems == ()
