@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pydantic import ValidationError
+
+from fairlease.host.manifest import Kind, Manifest
 
 if TYPE_CHECKING:
     from chart.helm import Helm
@@ -143,7 +146,14 @@ ACCEPTED: list[dict[str, Any]] = [
     {"terminationGracePeriodSeconds": 210, "worker": {"gracefulExitTimeoutSeconds": 200}},
     {"worker": {"maxRssMb": 464}},
     {"worker": {"maxRssMb": 4000}, "resources": {"limits": {"memory": "8Gi"}}},
-    {"cron": {"functions": [{"name": "monitor", "schedule": "@hourly"}]}},
+    *(
+        {"cron": {"functions": [{"name": "monitor", "schedule": schedule}]}}
+        for schedule in ("@hourly", "*/5 1-3 * JAN mon-fri", "0,30 8-18 1 */2 *", "0 0 * * 7")
+    ),
+]
+NO_SCHEDULES = [
+    *("", "* * * *", "* * * * * *", "* * * * ?", "a b c d e", "TZ=UTC * * * *", "@reboot"),
+    *("@every 5m", "5 seconds", "* * * * *; drop", "CRON_TZ=UTC 0 0 * * *", "٤ * * * *"),
 ]
 
 
@@ -159,6 +169,18 @@ def test_what_just_fits_is_accepted(helm: Helm) -> None:
     verdicts = helm.verdicts(ACCEPTED)
     refused = {str(v): one.refusals for v, one in zip(ACCEPTED, verdicts, strict=True)}
     assert [values for values, refusals in refused.items() if refusals] == []
+
+
+def test_what_is_no_schedule_to_the_host_is_none_to_the_chart(helm: Helm) -> None:
+    asked = [
+        {"cron": {"functions": [{"name": "monitor", "schedule": schedule}]}}
+        for schedule in NO_SCHEDULES
+    ]
+    for schedule, verdict in zip(NO_SCHEDULES, helm.verdicts(asked), strict=True):
+        with pytest.raises(ValidationError, match="schedule"):
+            Manifest(name="monitor", kind=Kind.TASK, schedule=schedule)
+        (line,) = verdict.refusals
+        assert "is no cron expression" in line, schedule
 
 
 def test_the_refusals_end_a_real_render(helm: Helm) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -88,6 +89,32 @@ def test_pods_are_restricted_and_merge_cleanly(
         assert template["spec"]["enableServiceLinks"] is False
 
 
+SPOILT = {
+    "may run as root": {"securityContext": {"runAsNonRoot": False}},
+    "runs as root": {"securityContext": {"runAsUser": 0}},
+    "no seccomp profile": {"securityContext": {"seccompProfile": {"type": "Unconfined"}}},
+    "uses hostNetwork": {"hostNetwork": True},
+    "has a token for the API": {"automountServiceAccountToken": True},
+    "may gain privileges": {"containers": {"allowPrivilegeEscalation": True}},
+    "may write to its root": {"containers": {"readOnlyRootFilesystem": False}},
+    "keeps capabilities": {"containers": {"capabilities": {"drop": []}}},
+    "mounts logs": {"volumes": [{"name": "logs", "hostPath": {"path": "/var/log"}}]},
+}
+
+
+@pytest.mark.parametrize("says", SPOILT)
+def test_the_pod_standard_notices(rendered: dict[Path, list[Manifest]], says: str) -> None:
+    pod = copy.deepcopy(dict(pods(rendered[EXAMPLES[0]]))["Deployment/fairlease"]["spec"])
+    for name, value in SPOILT[says].items():
+        if name == "containers":
+            pod["containers"][0]["securityContext"].update(value)
+        elif name == "securityContext":
+            pod[name].update(value)
+        else:
+            pod[name] = value
+    assert not_restricted(pod) == [says]
+
+
 @examples
 def test_every_reference_within_the_release_resolves(
     rendered: dict[Path, list[Manifest]], example: Path
@@ -111,7 +138,10 @@ def test_the_migration_refers_to_nothing_that_comes_after_it(
     rendered: dict[Path, list[Manifest]],
 ) -> None:
     (job,) = (m for m in rendered[EXAMPLES[1]] if m["kind"] == "Job")
-    assert job["metadata"]["annotations"]["helm.sh/hook"] == "pre-install,pre-upgrade"
+    annotations = job["metadata"]["annotations"]
+    assert annotations["helm.sh/hook"] == "pre-install,pre-upgrade"
+    # A Job's pod cannot be changed: that of the last upgrade goes before the next one comes.
+    assert "before-hook-creation" in annotations["helm.sh/hook-delete-policy"]
     pod = job["spec"]["template"]["spec"]
     assert "serviceAccountName" not in pod
     assert "configMap" not in str(pod)

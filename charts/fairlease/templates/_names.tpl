@@ -44,7 +44,9 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- if $image.digest -}}
 {{- printf "%s@%s" $image.repository $image.digest -}}
 {{- else -}}
-{{- printf "%s:%s" $image.repository (default .Chart.AppVersion $image.tag | toString) -}}
+{{- /* A values file has only floats, and a date would be printed as 2.0261207e+07. */ -}}
+{{- $tag := ternary (printf "%.0f" (float64 $image.tag)) (toString $image.tag) (kindIs "float64" $image.tag) -}}
+{{- printf "%s:%s" $image.repository (default .Chart.AppVersion (ternary "" $tag (kindIs "invalid" $image.tag))) -}}
 {{- end -}}
 {{- end -}}
 

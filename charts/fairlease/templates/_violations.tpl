@@ -213,13 +213,19 @@ would correct the knobs by itself and say so; here somebody is looking.
 
 {{- define "fairlease.violations.cron" -}}
 {{- if .Values.cron.enabled -}}
+{{- $cluster := trimPrefix "v" .Capabilities.KubeVersion.Version -}}
+{{- if and .Values.cron.timeZone (semverCompare "<1.27.0-0" $cluster) }}
+- cron.timeZone={{ .Values.cron.timeZone | quote }} needs Kubernetes 1.27, and this is {{ $cluster }}, which would ignore it: remove it, and write the schedules in the cluster's own time
+{{- end }}
 {{- $seen := list -}}
 {{- range .Values.cron.functions -}}
 {{- if has .name $seen }}
 - cron.functions names {{ .name }} twice: remove one
 {{- end }}
 {{- $seen = append $seen .name -}}
-{{- if not (regexMatch "^(@(hourly|daily|midnight|weekly|monthly|yearly)|[^\\s@]+(\\s+\\S+){4})$" (toString .schedule)) }}
+{{- $field := "([0-9*/,-]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|sun|mon|tue|wed|thu|fri|sat)+" -}}
+{{- $form := printf "(?i)^(@(hourly|daily|midnight|weekly|monthly|yearly)|%s(\\s+%s){4})$" $field $field -}}
+{{- if not (regexMatch $form (toString .schedule)) }}
 - cron.functions {{ .name }}: schedule={{ .schedule | quote }} is no cron expression: give five fields such as "* * * * *", or @hourly, @daily, ...
 {{- end }}
 {{- end -}}
