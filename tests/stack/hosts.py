@@ -141,7 +141,7 @@ def fails_to_start(
         env=host_environ(**variables),
         capture_output=True,
         text=True,
-        timeout=PATIENCE_SECONDS,
+        timeout=2 * PATIENCE_SECONDS,
         check=False,
     )
 

@@ -44,26 +44,44 @@ def pause_before(deaths: int) -> float:
     return 0.0 if deaths < 2 else min(_LONGEST_PAUSE_SECONDS, 2.0 ** (deaths - 2))  # noqa: PLR2004
 
 
+class AttentiveEvent(threading.Event):
+    """For a main thread that has signals to hear: its wait returns to Python again and again.
+
+    A signal that comes just before the wait, or to another thread, ends no wait, and its handler
+    would run only after whatever does.
+    """
+
+    def wait(self, timeout: float | None = None) -> bool:
+        if timeout is not None:
+            return super().wait(timeout)
+        while not super().wait(_INSIST_SECONDS):
+            pass
+        return True
+
+
 class Succession(MPServer):
-    """Granian's main process, with four differences.
+    """Granian's main process, with five differences.
 
     The socket is this process's, for all isolates: who connects between two of them waits instead
     of being refused. A predecessor is waited for in a thread: its successor may die meanwhile and
     need one itself. Isolates that die one after the other are replaced ever more slowly, and the
     host ends, with 1, only if several in a row never came to serve. And a stop reaches the isolates
     at once: Granian's handlers take a lock that they may have interrupted, or that a second signal
-    then waits for.
+    then waits for; and it is heard whenever it comes.
     """
 
     def __init__(
         self, *args: Any, listener: socket.socket, on_ready: Callable[[], None], **kwargs: Any
     ) -> None:
         super().__init__(*args, **kwargs)
+        self.main_loop_interrupt = AttentiveEvent()
         self._on_ready = on_ready
         self._listener = listener
         self._clock: Clock = SystemClock()
         self._told: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._stopping = threading.Event()
+        # An isolate that starts is given the socket, which a stop closes.
+        self._starting = threading.Lock()
         self._arrival = Arrival()
         self._retiring: list[threading.Thread] = []
         self._deaths = 0
@@ -86,7 +104,8 @@ class Succession(MPServer):
         self._sso = self._listener
 
     def _spawn_workers(self, spawn_target: Any, target_loader: Any) -> None:
-        self.wrks.append(self._started(spawn_target, target_loader))
+        if first := self._started(spawn_target, target_loader):
+            self.wrks.append(first)
         threading.Thread(target=self._announce, daemon=True).start()
 
     def _respawn_workers(
@@ -100,8 +119,9 @@ class Succession(MPServer):
         old = self.wrks[0]
         if delay or self._may_follow(old):
             old.interrupt_by_parent = True
-            self.wrks[0] = self._started(spawn_target, target_loader)
-            self._retire(old, self._arrival)
+            if successor := self._started(spawn_target, target_loader):
+                self.wrks[0] = successor
+                self._retire(old, self._arrival)
         if self.interrupt_children:
             self.main_loop_interrupt.set()
 
@@ -118,13 +138,17 @@ class Succession(MPServer):
 
     # What it does not.
 
-    def _started(self, spawn_target: Any, target_loader: Any) -> WorkerProcess:
-        self._arrival = Arrival()
-        loader = partial(load_and_tell, target_loader, self._arrival.pipe)
-        worker = self._spawn_worker(0, spawn_target, loader)
-        worker.start()  # type: ignore[no-untyped-call]
-        self._arrival.listen()
-        return worker
+    def _started(self, spawn_target: Any, target_loader: Any) -> WorkerProcess | None:
+        """None once the host stops."""
+        with self._starting:
+            if self._stopping.is_set():
+                return None
+            self._arrival = Arrival()
+            loader = partial(load_and_tell, target_loader, self._arrival.pipe)
+            worker = self._spawn_worker(0, spawn_target, loader)
+            worker.start()  # type: ignore[no-untyped-call]
+            self._arrival.listen()
+            return worker
 
     def _may_follow(self, dead: WorkerProcess) -> bool:
         """Pause as long as it needs; False where nobody is to follow."""
@@ -180,7 +204,8 @@ class Succession(MPServer):
         """Again and again: the main loop may clear its event, or start an isolate, in between."""
         self.interrupt_signal = True
         self._stopping.set()
-        self._drop_shared_socket()  # type: ignore[no-untyped-call]
+        with self._starting:
+            self._drop_shared_socket()  # type: ignore[no-untyped-call]
         while True:
             for worker in tuple(self.wrks):
                 worker.terminate()  # type: ignore[no-untyped-call]
