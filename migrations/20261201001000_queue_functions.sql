@@ -18,7 +18,7 @@ $$;
 
 -- Create one function from a template. {id}: the queue's; {q}, {a}: its tables; {org}, {headers},
 -- {read_at}: expressions over its alias m; {columns}: those that both tables have; {touch}: what a
--- read sets besides vt and read_ct.
+-- read sets besides vt and read_ct; {by_id}: what finds the message i.id; {find}: its p.place.
 create or replace function fairlease.make_queue_function(
   p_queue fairlease.queues, p_signature text, p_returns text, p_body text
 )
@@ -39,6 +39,13 @@ declare
     else '(fairlease.org_of(m.message, null::jsonb) collate "C")'
   end;
 begin
+  v_text := replace(v_text, '{find}',
+    'cross join lateral (select m.ctid as place from {q} m {by_id}) p');
+  -- To an empty queue a walk over a whole index that has the ids somewhere seems as cheap as a
+  -- look-up, and the plan is kept. So ids are looked up one by one, never joined nor asked for with
+  -- `any`; and by bounds in an order, which only the primary key has.
+  v_text := replace(v_text, '{by_id}',
+    'where m.msg_id >= i.id and m.msg_id <= i.id order by m.msg_id limit 1');
   v_text := replace(v_text, '{id}', p_queue.id::text);
   v_text := replace(v_text, '{q}', format('pgmq.%I', p_queue.table_name));
   v_text := replace(v_text, '{a}', format('pgmq.%I', p_queue.archive_name));

@@ -12,11 +12,15 @@ as $make$
     p_queue, 'lock(p_ids bigint[])', 'fairlease.locked_message[]', $$
 begin
   return array(
-    select row(m.msg_id, m.read_ct, m.enqueued_at, {read_at}, {org})::fairlease.locked_message
-    from {q} m
-    where m.msg_id = any (p_ids)
-    order by m.msg_id
-    for update
+    select l.message
+    from (select distinct u.id from unnest(p_ids) u (id) order by u.id) i
+    cross join lateral (
+      select row(
+        m.msg_id, m.read_ct, m.enqueued_at, {read_at}, {org}
+      )::fairlease.locked_message as message
+      from {q} m {by_id}
+      for update
+    ) l
   );
 end;
 $$)
@@ -29,7 +33,11 @@ set search_path = '', pg_temp
 as $make$
   select fairlease.make_queue_function(p_queue, 'orgs(p_ids bigint[])', 'text[]', $$
 begin
-  return array(select distinct {org} from {q} m where m.msg_id = any (p_ids));
+  return array(
+    select distinct l.org
+    from unnest(p_ids) i (id)
+    cross join lateral (select {org} as org from {q} m {by_id}) l
+  );
 end;
 $$)
 $make$;
@@ -47,7 +55,7 @@ declare
 begin
   with gone as (
     delete from {q} m
-    where m.msg_id = any (p_ids)
+    where m.ctid = any (array(select p.place from unnest(p_ids) i (id) {find}))
     returning m.msg_id, m.read_ct, m.enqueued_at, m.vt, m.message,
       {headers} as headers, {read_at} as last_read_at
   ), kept as (
@@ -81,17 +89,21 @@ as $make$
   select fairlease.make_queue_function(
     p_queue, 'finish(p_queue text, p_ids bigint[], p_cts int[], p_now timestamptz)', 'bigint[]', $$
 declare
+  v_theirs tid[];
   v_finished bigint[];
 begin
-  perform from {q} m where m.msg_id = any (p_ids) order by m.msg_id for update;
+  select array_agg(l.place) filter (where l.read_ct = i.ct) into v_theirs
+  from (select u.id, u.ct from unnest(p_ids, p_cts) u (id, ct) order by u.id) i
+  cross join lateral (
+    select m.ctid as place, m.read_ct from {q} m {by_id} for update
+  ) l;
   with gone as (
     delete from {q} m
-    using unnest(p_ids, p_cts) o (id, ct)
-    where m.msg_id = o.id and m.read_ct = o.ct
+    where m.ctid = any (v_theirs)
       and (
         select s.closed_read_ct from fairlease.message_state s
         where s.queue = p_queue and s.msg_id = m.msg_id and s.enqueued_at = m.enqueued_at
-      ) is distinct from o.ct
+      ) is distinct from m.read_ct
     returning m.msg_id, m.read_ct, m.enqueued_at, m.vt, m.message,
       {headers} as headers, {read_at} as last_read_at
   ), kept as (
@@ -115,7 +127,8 @@ set search_path = '', pg_temp
 as $make$
   select fairlease.make_queue_function(p_queue, 'delete(p_ids bigint[])', 'void', $$
 begin
-  delete from {q} m where m.msg_id = any (p_ids);
+  delete from {q} m
+  where m.ctid = any (array(select p.place from unnest(p_ids) i (id) {find}));
 end;
 $$)
 $make$;
@@ -130,8 +143,10 @@ as $make$
 begin
   update {q} m
   set vt = r.visible_at
-  from unnest(p_ids, p_visible_at) r (id, visible_at)
-  where m.msg_id = r.id;
+  from (
+    select p.place, i.visible_at from unnest(p_ids, p_visible_at) i (id, visible_at) {find}
+  ) r
+  where m.ctid = r.place;
 end;
 $$)
 $make$;
@@ -148,8 +163,10 @@ as $make$
 begin
   with gone as (
     delete from {q} m
-    using unnest(p_outcomes) o
-    where m.msg_id = o.id
+    using (
+      select p.place, i.attempt, i.reason, i.error, i.claimed_at from unnest(p_outcomes) i {find}
+    ) o
+    where m.ctid = o.place
     returning m.msg_id, m.read_ct, m.enqueued_at, m.message, {headers} as headers,
       {org} as org, o.attempt, o.reason, o.error, o.claimed_at
   )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from psycopg.types.json import Jsonb
 
 if TYPE_CHECKING:
@@ -87,3 +88,27 @@ def test_sending_touches_the_queue_only_where_it_writes(
         connection.execute(send, (Jsonb([{"message": {}, "key": f"w{number}"}]),))
     assert buffers(send, Jsonb([{"message": {}, "key": "x"}])) <= 60
     assert buffers(send, Jsonb([{"message": {}, "key": "x"}])) <= 90, "its bearer is looked up"
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_plans_made_for_a_queue_that_was_drained_stay_right(
+    fill: Fill, buffers: Buffers, connection: psycopg.Connection, rows: int
+) -> None:
+    """One page of an index seems as cheap as the next; of a burst it is all of it."""
+    fill(rows, org="'o'")
+    connection.execute("vacuum (analyze) fairlease.message_state")
+    for number in range(5):
+        for verb in ("done", "retry", "dead"):
+            said = [*outcomes(verb, 10**6 + number, 1).obj, *outcomes("done", 10**7, 1).obj]
+            connection.execute(SETTLE, (Jsonb(said),))
+            connection.execute(SETTLE, (outcomes(verb, 10**6, 2),))
+        connection.execute(HEARTBEAT, (Jsonb([[1, 1]]),))
+    fill(20_000, org="'o' || i % 100", analyze=False)
+    connection.execute("update pgmq.q_jobs set read_ct = 1, vt = vt + interval '1 h'")
+    for number, verb in enumerate(["done", "retry", "dead", "give_back"]):
+        first = 1000 + 100 * number
+        connection.execute(SETTLE, (outcomes(verb, first, 1),))
+        assert buffers(SETTLE, outcomes(verb, first + 1, 1)) <= 70, verb
+        assert buffers(SETTLE, outcomes(verb, first + 20, 50)) <= 50 * 45, verb
+    assert buffers(HEARTBEAT, Jsonb([[2, 1]])) <= 60
+    assert buffers(HEARTBEAT, Jsonb([[n, 1] for n in range(100, 200)])) <= 100 * 40
