@@ -52,7 +52,7 @@ set search_path = '', pg_temp
 as $$
 begin
   return (
-    select count(*) >= p_ask.global_cap
+    select count(*) >= least(p_ask.global_cap, 1024)
     from fairlease.seats s
     where s.holder is not null and s.expires_at > p_ask.asked_at and s.holder <> p_ask.holder
   );

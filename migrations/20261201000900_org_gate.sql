@@ -116,7 +116,10 @@ begin
     p_gate.room := least(p_gate.room, floor(v_tokens));
     if v_tokens < 1 then
       p_gate.cause := 'tokens';
-      p_gate.retry_after_ms := ceil((1 - v_tokens) * 60000 / p_limits.starts_per_minute);
+      -- Ten years: a debt at an unusual rate may last longer than a bigint counts.
+      p_gate.retry_after_ms := least(
+        ceil((1 - v_tokens) * 60000 / p_limits.starts_per_minute), 315576000000
+      );
     end if;
   end if;
   if p_gate.half_open then
@@ -126,16 +129,15 @@ begin
 end;
 $$;
 
--- The lock under which an org's ordinals are given out. Tries; or waits, for 50 ms at most.
-create or replace function fairlease.lock_ordinals(p_org text, p_wait boolean)
+-- The lock under which an org's ordinals are given out: tried, or waited for, for 50 ms at most. A
+-- longer wait would leave the time of asking behind, and with it the lease and the visibility
+-- timeout that count from there.
+create or replace function fairlease.lock_ordinals(p_org text)
 returns boolean
 language plpgsql volatile
 set search_path = '', pg_temp
 as $$
 begin
-  if p_wait then
-    return fairlease.await_ordinals(p_org);
-  end if;
   return pg_try_advisory_xact_lock(hashtextextended(p_org, 1733));
 end;
 $$;
@@ -154,8 +156,8 @@ exception when lock_not_available or deadlock_detected then
 end;
 $$;
 
--- The rows that charge a start: limits, then circuit. False if busy and not to be waited for.
-create or replace function fairlease.lock_org(p_org text, p_wait boolean)
+-- The rows that charge a start: limits, then circuit. False if busy; the same two ways.
+create or replace function fairlease.lock_org(p_org text)
 returns boolean
 language plpgsql volatile
 set search_path = '', pg_temp
@@ -164,11 +166,6 @@ declare
   v_rows int;
   v_locked int;
 begin
-  if p_wait then
-    perform from fairlease.org_limits l where l.org = p_org for update;
-    perform from fairlease.circuits c where c.org = p_org for update;
-    return true;
-  end if;
   select count(*) into v_rows from (
     select from fairlease.org_limits l where l.org = p_org
     union all
@@ -180,6 +177,21 @@ begin
   perform from fairlease.circuits c where c.org = p_org for update skip locked;
   get diagnostics v_locked = row_count;
   return v_rows <= v_locked;
+end;
+$$;
+
+create or replace function fairlease.await_org(p_org text)
+returns boolean
+language plpgsql volatile
+set search_path = '', pg_temp
+set lock_timeout = '50ms'
+as $$
+begin
+  perform from fairlease.org_limits l where l.org = p_org for update;
+  perform from fairlease.circuits c where c.org = p_org for update;
+  return true;
+exception when lock_not_available or deadlock_detected then
+  return false;
 end;
 $$;
 
@@ -213,9 +225,10 @@ revoke all on function
   fairlease.guard_org(
     fairlease.gate, fairlease.org_limits, fairlease.circuits, timestamptz
   ),
-  fairlease.lock_ordinals(text, boolean),
+  fairlease.lock_ordinals(text),
   fairlease.await_ordinals(text),
-  fairlease.lock_org(text, boolean),
+  fairlease.lock_org(text),
+  fairlease.await_org(text),
   fairlease.charge_org(fairlease.claim_ask, fairlease.gate, fairlease.delivery[])
 from public;
 

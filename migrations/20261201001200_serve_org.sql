@@ -23,14 +23,18 @@ language plpgsql volatile
 set search_path = '', pg_temp
 as $$
 begin
-  if not p_stays then
-    if not fairlease.lock_ordinals(p_gate.org, p_wait) then
+  if not p_stays and not fairlease.lock_ordinals(p_gate.org) then
+    if not p_wait or not fairlease.await_ordinals(p_gate.org) then
       p_gate.cause := 'locked';
       return p_gate;
     end if;
+    -- Its cap may have been lowered meanwhile.
+    p_gate := fairlease.org_gate(p_gate.org, p_ask);
   end if;
   if p_gate.guarded then
-    if not fairlease.lock_org(p_gate.org, p_wait) then
+    if not fairlease.lock_org(p_gate.org) and (
+      not p_wait or not fairlease.await_org(p_gate.org)
+    ) then
       p_gate.cause := 'locked';
       return p_gate;
     end if;

@@ -27,6 +27,23 @@ begin
 end;
 $$;
 
+-- The ask after a wait for somebody's lock: a lease or a visibility timeout that counted from before
+-- it might be over when the answer arrives.
+create or replace function fairlease.refresh_ask(inout p_ask fairlease.claim_ask)
+language plpgsql volatile
+set search_path = '', pg_temp
+as $$
+begin
+  if fairlease.now_() > p_ask.asked_at + interval '100 ms' then
+    p_ask.own_seat := null;
+    p_ask.own_queue := null;
+    p_ask.own_org := null;
+    p_ask.own_ordinal := null;
+    p_ask := fairlease.open_ask(p_ask);
+  end if;
+end;
+$$;
+
 -- The seat to sit on: its own if within the caller's cap. Above it a pinned holder drains, an
 -- unpinned one moves down or gives the slot up.
 create or replace function fairlease.find_seat(inout p_ask fairlease.claim_ask)
@@ -142,6 +159,7 @@ $$;
 
 revoke all on function
   fairlease.open_ask(fairlease.claim_ask),
+  fairlease.refresh_ask(fairlease.claim_ask),
   fairlease.find_seat(fairlease.claim_ask),
   fairlease.no_seat(fairlease.claim_ask),
   fairlease.claim_pinned(fairlease.claim_ask, text),

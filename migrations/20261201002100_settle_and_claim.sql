@@ -141,7 +141,7 @@ begin
     v_ask.asked_at
   );
   if n > 0 then
-    v_answer := fairlease.claim_opened(v_ask, v_org);
+    v_answer := fairlease.claim_opened(fairlease.refresh_ask(v_ask), v_org);
   end if;
   return fairlease.claim_json(queue_name, v_answer, v_settled);
 exception

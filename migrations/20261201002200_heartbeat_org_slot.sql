@@ -62,8 +62,7 @@ $$;
 -- Extend what is still running of the deliveries. A delivery that is over is not ours to touch: its
 -- message may have been given back. It is reported as lost.
 create or replace function fairlease.extend_deliveries(
-  p_queue fairlease.queues, p_deliveries fairlease.outcome[], p_sleep_seconds int,
-  p_now timestamptz
+  p_queue fairlease.queues, p_deliveries fairlease.outcome[], p_sleep_seconds int
 )
 returns jsonb
 language plpgsql volatile
@@ -71,7 +70,7 @@ set search_path = '', pg_temp
 as $$
 declare
   v_ids bigint[] := array(select d.id from unnest(p_deliveries) d);
-  v_until timestamptz := p_now + make_interval(secs => p_sleep_seconds);
+  v_until timestamptz;
   v_locked fairlease.locked_message[];
   v_extended fairlease.locked_message[];
 begin
@@ -79,6 +78,8 @@ begin
     where c.probe_queue = p_queue.queue and c.probe_id = any (v_ids)
     order by c.org for update;
   execute format('select fairlease.q%s_lock($1)', p_queue.id) into v_locked using v_ids;
+  -- After the wait: what is extended must not be visible by the time that the answer arrives.
+  v_until := fairlease.now_() + make_interval(secs => p_sleep_seconds);
   v_extended := array(
     select l
     from unnest(v_locked) l
@@ -134,7 +135,6 @@ declare
   v_queue fairlease.queues;
   v_deliveries fairlease.outcome[];
   v_slot fairlease.seats;
-  v_now timestamptz;
   v_alive boolean;
   v_checked boolean := fairlease.check_slot_arguments(holder, lease_ttl_seconds);
 begin
@@ -145,15 +145,14 @@ begin
   v_deliveries := fairlease.parse_deliveries(deliveries);
   v_queue := fairlease.attached(queue_name);
   v_slot := fairlease.own_slot(holder);
-  v_now := fairlease.now_();
-  v_alive := fairlease.renew(queue_name, holder, lease_ttl_seconds, v_slot, v_now);
+  v_alive := fairlease.renew(queue_name, holder, lease_ttl_seconds, v_slot, fairlease.now_());
   if cardinality(v_deliveries) = 0 then
     return jsonb_build_object(
       'slot_alive', v_alive, 'extended', '[]'::jsonb, 'lost', '[]'::jsonb, 'gone', '[]'::jsonb
     );
   end if;
   return jsonb_build_object('slot_alive', v_alive)
-    || fairlease.extend_deliveries(v_queue, v_deliveries, sleep_seconds, v_now);
+    || fairlease.extend_deliveries(v_queue, v_deliveries, sleep_seconds);
 exception
   when deadlock_detected or serialization_failure then
     raise exception using errcode = 'lock_not_available',
@@ -166,7 +165,7 @@ $$;
 revoke all on function
   fairlease.parse_deliveries(jsonb),
   fairlease.book_beginnings(text, fairlease.locked_message[]),
-  fairlease.extend_deliveries(fairlease.queues, fairlease.outcome[], int, timestamptz),
+  fairlease.extend_deliveries(fairlease.queues, fairlease.outcome[], int),
   fairlease.sort_deliveries(
     fairlease.outcome[], fairlease.locked_message[], fairlease.locked_message[]
   )

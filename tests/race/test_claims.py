@@ -192,6 +192,7 @@ def test_a_limit_that_is_being_edited_is_waited_for_when_pinned_and_passed_by_ot
     hire: Hire, send: Fixture, call: Fixture, connection: psycopg.Connection
 ) -> None:
     send("a", "b")
+    connection.execute("alter function fairlease.await_org(text) set lock_timeout = '15s'")
     connection.execute("insert into fairlease.org_limits (org, starts_per_minute) values ('a', 60)")
     operator, pinned, free = hire("op", open_transaction=True), hire("h1"), hire("h2")
     operator.session.execute("update fairlease.org_limits set burst = 2 where org = 'a'")

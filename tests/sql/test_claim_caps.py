@@ -177,3 +177,14 @@ def test_a_cap_beyond_every_seat_is_all_the_seats(
     )
     assert hire("h1").claim(global_cap=2**31 - 1).status == "claimed"
     assert hire("h2").claim(global_cap=2**31 - 1).status == "no_capacity"
+
+
+def test_a_fleet_that_has_taken_every_seat_there_is_is_full(
+    hire: Hire, send: Send, connection: psycopg.Connection
+) -> None:
+    send("a")
+    connection.execute(
+        "update fairlease.seats set holder = 'h' || seat, queue = 'jobs', org = 'o' || seat, "
+        "ordinal = 1, expires_at = now() + interval '1 hour', taken_at = now()"
+    )
+    assert hire("new").claim(global_cap=5000).cause == "fleet_full"

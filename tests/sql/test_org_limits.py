@@ -169,3 +169,13 @@ def test_a_limit_that_means_nothing_is_refused(
 ) -> None:
     with pytest.raises(psycopg.errors.CheckViolation):
         limit(connection, "a", **{column: value})
+
+
+def test_a_debt_of_any_length_is_a_time_that_an_answer_can_say(
+    hire: Hire, send: Send, connection: psycopg.Connection
+) -> None:
+    limit(connection, "a", starts_per_minute="1e-20")
+    send("a", "a", "b")
+    assert [hire().claim().org for _ in range(2)] == ["a", "b"]
+    answer = hire().claim()
+    assert (answer.cause, answer.retry_after_ms) == ("tokens", 315_576_000_000)
