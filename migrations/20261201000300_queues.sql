@@ -65,6 +65,8 @@ language plpgsql
 set search_path = '', pg_temp
 as $$
 begin
+  -- Raises where it was detached meanwhile.
+  perform fairlease.attached(p_queue);
   if fairlease.queue_is_lost(p_queue) then
     raise exception 'queue_name: queue % is gone since it was attached (%): create it, and attach '
       'it again', quote_literal(p_queue), p_error;

@@ -111,6 +111,42 @@ as $$
   where c.oid = p_table
 $$;
 
+create or replace function fairlease.has_org_index(p_queue fairlease.queues)
+returns boolean
+language sql stable
+set search_path = '', pg_temp
+as $$
+  select exists (
+    select from pg_catalog.pg_index i
+    where i.indrelid = to_regclass(format('pgmq.%I', p_queue.table_name))
+      and i.indisvalid and i.indpred is null
+      and regexp_replace(pg_get_indexdef(i.indexrelid), '^.*? USING ', '')
+        = fairlease.org_index_columns(p_queue)
+  )
+$$;
+
+-- Take away what the queue is not to have any more: an index of the table's layout before an upgrade
+-- or left invalid by a build that was broken off, the index on keys, the resolver's trigger. This
+-- wants the table for itself, so it comes before any build: a claim between its look and its read
+-- waits for a build to end, and the build must not wait for the claim then.
+create or replace function fairlease.clear_away(p_queue fairlease.queues)
+returns void
+language plpgsql
+set search_path = '', pg_temp
+as $$
+begin
+  if not fairlease.has_org_index(p_queue) then
+    execute format('drop index if exists pgmq.%I', format('fairlease_q%s_org_idx', p_queue.id));
+  end if;
+  if not p_queue.unique_keys then
+    execute format('drop index if exists pgmq.%I', format('fairlease_q%s_key_idx', p_queue.id));
+  end if;
+  if p_queue.resolver is null then
+    execute format('drop trigger if exists fairlease_org on pgmq.%I', p_queue.table_name);
+  end if;
+end;
+$$;
+
 -- Build it where nobody has. Index names come from the queue's number: none is ever cut to
 -- another's. A build locks senders out, so on a large table it is left to the operator.
 create or replace function fairlease.index_orgs(p_queue fairlease.queues)
@@ -121,13 +157,8 @@ as $$
 declare
   v_table regclass := to_regclass(format('pgmq.%I', p_queue.table_name));
   v_columns text := fairlease.org_index_columns(p_queue);
-  v_index text := format('fairlease_q%s_org_idx', p_queue.id);
 begin
-  if exists (
-    select from pg_catalog.pg_index i
-    where i.indrelid = v_table and i.indisvalid and i.indpred is null
-      and regexp_replace(pg_get_indexdef(i.indexrelid), '^.*? USING ', '') = v_columns
-  ) then
+  if fairlease.has_org_index(p_queue) then
     return;
   end if;
   if fairlease.is_large(v_table) then
@@ -135,9 +166,8 @@ begin
       'run this first, outside a transaction: create index concurrently on % using %',
       quote_literal(p_queue.queue), v_table, v_columns;
   end if;
-  -- Of the table's layout before an upgrade, or left invalid by a build that was broken off.
-  execute format('drop index if exists pgmq.%I', v_index);
-  execute format('create index %I on %s using %s', v_index, v_table, v_columns);
+  execute format('create index %I on %s using %s',
+    format('fairlease_q%s_org_idx', p_queue.id), v_table, v_columns);
 end;
 $$;
 
@@ -146,8 +176,6 @@ returns void
 language plpgsql
 set search_path = '', pg_temp
 as $$
-declare
-  v_key_index text := format('fairlease_q%s_key_idx', p_queue.id);
 begin
   perform fairlease.index_orgs(p_queue);
   -- pgmq makes one; the claim finds the oldest visible message by it.
@@ -162,10 +190,9 @@ begin
   if p_queue.unique_keys then
     execute format(
       'create unique index if not exists %I on pgmq.%I (md5(message ->> ''key'')) '
-      'where (message ->> ''key'') is not null', v_key_index, p_queue.table_name
+      'where (message ->> ''key'') is not null',
+      format('fairlease_q%s_key_idx', p_queue.id), p_queue.table_name
     );
-  else
-    execute format('drop index if exists pgmq.%I', v_key_index);
   end if;
   -- Every message is updated once or more and then deleted: vacuum must keep up with that.
   execute format(
@@ -173,6 +200,24 @@ begin
     'autovacuum_vacuum_threshold = 1000, autovacuum_analyze_scale_factor = 0.05, '
     'autovacuum_vacuum_cost_delay = 0)', p_queue.table_name
   );
+end;
+$$;
+
+create or replace function fairlease.check_resolver(p_resolver regprocedure)
+returns void
+language plpgsql stable
+set search_path = '', pg_temp
+as $$
+begin
+  if p_resolver is not null and not exists (
+    select from pg_catalog.pg_proc p
+    where p.oid = p_resolver and p.prorettype = 'text'::regtype and not p.proretset
+      and array(select t from unnest(p.proargtypes) t)
+        in (array['jsonb'::regtype::oid], array['jsonb'::regtype::oid, 'jsonb'::regtype::oid])
+  ) then
+    raise exception 'resolver % must take (message jsonb) or (message jsonb, headers jsonb) and '
+      'return text', p_resolver;
+  end if;
 end;
 $$;
 
@@ -209,6 +254,8 @@ as $$
 declare
   v_queue fairlease.queues;
 begin
+  -- Nobody else makes them at the same time.
+  perform pg_advisory_xact_lock(hashtextextended('fairlease.attach', 0));
   for v_queue in
     select q.* from fairlease.queues q
     where to_regclass(format('pgmq.%I', q.table_name)) is not null
@@ -249,6 +296,8 @@ begin
     resolver_overrides = coalesce(attach_queue.resolver_overrides, q.resolver_overrides)
   where q.id = v_queue.id
   returning q.* into v_queue;
+  perform fairlease.check_resolver(v_queue.resolver);
+  perform fairlease.clear_away(v_queue);
   perform fairlease.index_queue(v_queue);
   perform fairlease.make_queue_functions(v_queue);
   if v_queue.is_unlogged then
@@ -274,6 +323,7 @@ declare
   v_queue fairlease.queues;
   v_name text;
 begin
+  perform pg_advisory_xact_lock(hashtextextended('fairlease.attach', 0));
   delete from fairlease.queues q where q.queue = queue_name returning q.* into v_queue;
   if not found then
     return false;
@@ -302,6 +352,9 @@ revoke all on function
   fairlease.register_queue(text),
   fairlease.org_index_columns(fairlease.queues),
   fairlease.is_large(regclass),
+  fairlease.has_org_index(fairlease.queues),
+  fairlease.clear_away(fairlease.queues),
+  fairlease.check_resolver(regprocedure),
   fairlease.index_orgs(fairlease.queues),
   fairlease.index_queue(fairlease.queues),
   fairlease.detach_queue(text),

@@ -221,6 +221,9 @@ exception
   when deadlock_detected or serialization_failure then
     raise exception using errcode = 'lock_not_available',
       message = 'send_messages met a lock conflict: call it again';
+  when invalid_column_reference then
+    raise exception using errcode = 'lock_not_available',
+      message = 'send_messages met a change of the queue''s rule for keys: call it again';
   when undefined_table or undefined_function then
     perform fairlease.raise_missing(queue_name, sqlerrm);
 end;

@@ -70,18 +70,14 @@ language plpgsql
 set search_path = '', pg_temp
 as $$
 begin
-  if p_queue.resolver is null then
-    execute format('drop trigger if exists fairlease_org on pgmq.%I', p_queue.table_name);
-    return;
-  end if;
-  if not exists (
-    select from pg_catalog.pg_proc p
-    where p.oid = p_queue.resolver and p.prorettype = 'text'::regtype and not p.proretset
-      and array(select t from unnest(p.proargtypes) t)
-        in (array['jsonb'::regtype::oid], array['jsonb'::regtype::oid, 'jsonb'::regtype::oid])
+  -- Where it is, it is right: to make it again would wait for every transaction that has sent, and
+  -- let no other send meanwhile, only to pause the queue or to migrate.
+  if p_queue.resolver is null or exists (
+    select from pg_catalog.pg_trigger t
+    where t.tgrelid = to_regclass(format('pgmq.%I', p_queue.table_name))
+      and t.tgname = 'fairlease_org' and t.tgenabled <> 'D'
   ) then
-    raise exception 'resolver % must take (message jsonb) or (message jsonb, headers jsonb) and '
-      'return text', p_queue.resolver;
+    return;
   end if;
   execute format(
     'create or replace trigger fairlease_org before insert on pgmq.%I '
