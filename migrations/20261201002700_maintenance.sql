@@ -58,9 +58,10 @@ begin
   if p_queue.retention is null or to_regclass(format('pgmq.%I', p_queue.archive_name)) is null then
     return 0;
   end if;
+  -- An archive may have been partitioned since: places then repeat, hence the age once more.
   execute format($sql$
     delete from pgmq.%1$I a
-    where a.ctid = any (array(
+    where a.archived_at < $1 and a.ctid = any (array(
       select o.ctid from pgmq.%1$I o where o.archived_at < $1
       order by o.archived_at limit $2 for update skip locked
     ))

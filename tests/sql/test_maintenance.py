@@ -107,3 +107,26 @@ def test_a_dropped_queue_does_not_stop_the_others(
     connection.execute("select fairlease.attach_queue('dropped')")
     connection.execute("select pgmq.drop_queue('dropped')")
     assert "queue:jobs" in maintain(connection)
+
+
+def test_an_archive_that_was_partitioned_since_loses_only_what_is_over(
+    hire: Hire, send: Send, clock: MovableClock, connection: psycopg.Connection
+) -> None:
+    """A row's place says nothing without its partition: each has a first row."""
+    connection.execute("select fairlease.attach_queue('jobs', retention => '1 hour')")
+    connection.execute("drop table pgmq.a_jobs")
+    connection.execute(
+        "create table pgmq.a_jobs (like pgmq.q_jobs, archived_at timestamptz not null) "
+        "partition by list (msg_id)"
+    )
+    for number in (1, 2, 3):
+        connection.execute(
+            f"create table pgmq.a_jobs_{number} partition of pgmq.a_jobs for values in ({number})"
+        )
+        send("a")
+        [delivery] = hire().claim().deliveries
+        assert hire().settle_only(done(delivery)) == ["applied"]
+        clock.advance(HOUR / 2)
+    assert maintain(connection)["queue:jobs"]["archive"] == 1
+    kept = connection.execute("select msg_id from pgmq.a_jobs order by 1").fetchall()
+    assert kept == [(2,), (3,)]
