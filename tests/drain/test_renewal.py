@@ -154,6 +154,49 @@ async def test_d15_no_renewal_for_a_ttl_is_a_lost_lease_counted_from_the_last_go
 
 
 @virtual
+async def test_d15_a_lease_that_was_never_renewed_counts_from_when_its_claim_was_sent() -> None:
+    rig = Rig(knobs={"org_slot_lease_ttl_seconds": 60, "visibility_timeout_seconds": 600})
+    rig.send("a", 100.0)
+    lost_at: list[float] = []
+
+    def watch(event: object) -> None:
+        if isinstance(event, LeaseLost):
+            lost_at.append(rig.now())
+
+    rig.more["observe"] = watch
+    rig.script("claim", Trip(0.01, 8.0))
+    rig.script("heartbeat_org_slot", Trip())
+    rig.always["heartbeat_org_slot"] = fails(TransientError("no route"))
+
+    await rig.run()
+
+    assert lost_at == [pytest.approx(60.0, abs=0.5)]
+
+
+@virtual
+async def test_d15_a_lease_that_is_lost_while_a_settle_repeats_is_claimed_under_the_next_name() -> (
+    None
+):
+    rig = Rig(queues=("urgent", "q"), knobs={"drain_concurrency": 1})
+    rig.send("a", 1.0, queue="q")
+    rig.send("a", 50.0, queue="q")
+
+    def not_alive(said: Heartbeat) -> Heartbeat:
+        rig.database.slots.by_holder.clear()
+        return dataclasses.replace(said, slot_alive=False)
+
+    rig.script("heartbeat_org_slot", Trip(), Trip(answer=not_alive))
+    # What ended in `q` is settled apart from the claim of `urgent`, and that takes its time.
+    rig.script("settle", *[fails(TransientError("bad gateway"))] * 24)
+
+    await rig.run()
+
+    assert len(rig.archived) == 2
+    claimed = [claim.holder for claim in rig.claims if claim.queue == "q"]
+    assert [holder.rsplit("/", 1)[1] for holder in claimed] == ["0", "1", "1"]
+
+
+@virtual
 async def test_d15_an_operator_may_have_handlers_cancelled_with_the_lease() -> None:
     for cancels in (False, True):
         rig = Rig(more={"cancel_on_lost_lease": cancels})

@@ -5,11 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from fairlease.errors import CallRefused, TransientError, UnexpectedAnswer
+from fairlease.drain.budget import RunBudget
+from fairlease.errors import (
+    CallRefused,
+    RpcError,
+    TransientError,
+    Unauthorized,
+    UnexpectedAnswer,
+)
 from fairlease.events import (
     CancellationSwallowed,
     ClaimFailed,
@@ -19,12 +26,10 @@ from fairlease.events import (
     SettleAnswered,
     SettleFailed,
 )
+from fairlease.model import Heartbeat
 from fairlease.simulate.wire import Trip
 
 from .rig import CLAIMS, RENEWALS, Rig, breaks, fails, virtual
-
-if TYPE_CHECKING:
-    from fairlease.model import Heartbeat
 
 
 @virtual
@@ -87,7 +92,8 @@ async def test_d19_a_worker_cut_off_ends_its_handlers_when_their_timeout_is_over
             cut_at.append(rig.now())
 
     rig.more["observe"] = watch
-    rig.script("heartbeat_org_slot", Trip(), Trip(0.01, 0.01))
+    # Slow to answer: it counts from when it was sent.
+    rig.script("heartbeat_org_slot", Trip(), Trip(0.01, 8.0))
     rig.always["heartbeat_org_slot"] = fails(TransientError("no route"))
     drain = rig.drain()
     running = asyncio.create_task(drain.run())
@@ -96,6 +102,38 @@ async def test_d19_a_worker_cut_off_ends_its_handlers_when_their_timeout_is_over
     await asyncio.sleep(0.3)
     # The last good extension was sent at 20 s; its successor may begin at 140.
     assert cut_at == [pytest.approx(140.0, abs=0.15)]
+    drain.stop()
+    await running
+
+
+@virtual
+async def test_d19_a_message_that_was_never_extended_counts_from_when_its_claim_was_sent() -> None:
+    rig = Rig(knobs={"visibility_timeout_seconds": 120})
+    rig.send("a", 1000.0)
+    rig.script("claim", Trip(0.01, 8.0))
+    rig.script("heartbeat_org_slot", Trip())
+    rig.always["heartbeat_org_slot"] = fails(TransientError("no route"))
+    drain = rig.drain()
+    running = asyncio.create_task(drain.run())
+    await asyncio.sleep(119.0)
+    assert rig.said(HandlerCancelled) == []
+    await asyncio.sleep(1.5)
+    assert [event.reason for event in rig.said(HandlerCancelled)] == ["lost"]
+    drain.stop()
+    await running
+
+
+@virtual
+async def test_d19_a_renewal_that_does_not_name_a_delivery_has_not_extended_it() -> None:
+    rig = Rig(knobs={"visibility_timeout_seconds": 120})
+    (msg_id,) = rig.send("a", 1000.0)
+    rig.always["heartbeat_org_slot"] = Trip(answer=lambda _said: Heartbeat(slot_alive=True))
+    drain = rig.drain()
+    running = asyncio.create_task(drain.run())
+    await asyncio.sleep(119.0)
+    assert rig.said(HandlerCancelled) == []
+    await asyncio.sleep(2.0)
+    assert [(e.msg_id, e.reason) for e in rig.said(HandlerCancelled)] == [(msg_id, "lost")]
     drain.stop()
     await running
 
@@ -149,19 +187,40 @@ async def test_d29_a_claim_of_unknown_outcome_is_not_repeated_and_reported_as_un
     assert claimed_at[1] - claimed_at[0] > 1.0
 
 
+@pytest.mark.parametrize("error", [TransientError("502"), Unauthorized("401")])
+def test_d29_a_success_whose_settle_fails_is_never_a_failure_of_its_handler(
+    error: RpcError,
+) -> None:
+    @virtual
+    async def scenario() -> None:
+        rig = Rig()
+        (msg_id,) = rig.send("a", 1.0)
+        rig.script("claim", Trip(0.01, 0.01), fails(error))
+        rig.script("settle", *[fails(error)] * 5)
+
+        await rig.run()
+
+        assert [event.outcome for event in rig.said(HandlerEnded)] == ["Done"]
+        assert len(rig.started) == 1
+        assert msg_id in rig.archived
+        assert [event.final for event in rig.said(SettleFailed)] == [False] * 5
+
+    scenario()
+
+
 @virtual
-async def test_d29_a_success_whose_settle_fails_is_never_a_failure_of_its_handler() -> None:
-    rig = Rig()
+async def test_d29_a_settle_is_repeated_until_the_isolate_ends_and_no_longer() -> None:
+    rig = Rig(budget=RunBudget(claim_until=50.0, isolate_end=100.0))
     (msg_id,) = rig.send("a", 1.0)
-    rig.script("claim", Trip(0.01, 0.01), fails(TransientError("502")))
-    rig.script("settle", *[fails(TransientError("502"))] * 5)
+    rig.script("claim", Trip(0.01, 0.01))
+    for kind in ("claim", "settle"):
+        rig.always[kind] = fails(TransientError("bad gateway"))
 
     await rig.run()
 
-    assert [event.outcome for event in rig.said(HandlerEnded)] == ["Done"]
-    assert len(rig.started) == 1
-    assert msg_id in rig.archived
-    assert [event.final for event in rig.said(SettleFailed)] == [False] * 5
+    last = rig.said(SettleFailed)[-1]
+    assert (last.msg_ids, last.final) == ((msg_id,), True)
+    assert 90.0 < rig.now() < 115.0
 
 
 @virtual

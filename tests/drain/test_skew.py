@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from fairlease.drain.renew import Renewal
 from fairlease.errors import CallRefused, FunctionMissing, TransientError, Unauthorized
 from fairlease.events import Degraded, QueueRefused, SettleAnswered
 from fairlease.messages.verdicts import Dead
@@ -13,7 +14,7 @@ from fairlease.model import ClaimAnswer, ClaimStatus
 from fairlease.simulate.wire import Trip
 from fairlease.transports.codec import claim_of_object, claim_of_rows
 
-from .rig import Rig, fails, virtual
+from .rig import RENEWALS, Rig, fails, virtual
 
 OLD = {"settle_and_claim", "heartbeat_org_slot", "pin_org"}
 
@@ -57,8 +58,24 @@ async def test_d23_each_function_is_missed_once_a_run_and_said_in_one_event() ->
 
     assert sorted(event.function for event in rig.said(Degraded)) == sorted(OLD)
     assert len(rig.calls("settle_and_claim")) == 1
+    assert len(rig.calls("heartbeat_org_slot")) == 1
     assert len(rig.calls("renew_org_slot")) > 1
     assert len(rig.archived) == 20
+
+
+@virtual
+async def test_d23_a_renewal_whose_reports_nobody_hears_misses_its_function_once_too() -> None:
+    rig = Rig(missing={"heartbeat_org_slot"})
+    drain = rig.drain()
+    drain.lease.hold("q", "a", 0.0)
+    # As while a handler blocks the loop of the run: what the renewal says is heard later.
+    renewal = Renewal(drain.setup, drain.lease, drain.mode, rig.wire, report=lambda _beat: None)
+
+    for _ in range(3):
+        await renewal.beat()
+
+    asked = [call.function for call in rig.calls(*RENEWALS)]
+    assert asked == ["heartbeat_org_slot", "renew_org_slot", "renew_org_slot"]
 
 
 @virtual

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable
 
     from fairlease.drain.lease import Lease, Snapshot
+    from fairlease.drain.mode import Mode
     from fairlease.drain.setup import RunSetup
     from fairlease.rpc import Rpc
 
@@ -45,6 +46,7 @@ class Renewal:
 
     setup: RunSetup
     lease: Lease
+    mode: Mode
     rpc: Rpc
     report: Callable[[Beat], None]
     heartbeat_known: bool = True
@@ -67,6 +69,8 @@ class Renewal:
         before = self.lease.snapshot
         if before.queue is None:
             return 1.0
+        # The run itself asks first, before it claims.
+        self.heartbeat_known &= self.mode.knows("heartbeat_org_slot")
         sent_at = self.setup.clock.monotonic()
         try:
             answer = await self._call(before, before.queue)

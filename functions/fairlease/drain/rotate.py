@@ -49,13 +49,13 @@ async def settle_and_rotate(drain: Drain, ended: list[Flight]) -> str | None:
 
 async def _settle_apart(drain: Drain, ended: list[Flight]) -> list[Flight]:
     """Settle here what the next claim cannot carry: another queue's, or a lost holder's."""
-    lease = drain.lease
-    lost = lease.is_lost(drain.setup.clock.monotonic())
+    lease, clock = drain.lease, drain.setup.clock
     next_queue = drain.claiming.queues[0] if drain.claiming.queues else None
-    if ended and (lost or ended[0].queue != next_queue):
+    if ended and (lease.is_lost(clock.monotonic()) or ended[0].queue != next_queue):
         await drain.settling.settle(ended[0].queue, ended)
         ended = []
-    if lost:
+    # Asked after the settle: one that meets a bad gateway may outlast the lease.
+    if lease.is_lost(clock.monotonic()):
         await drain.releasing.release()
     return ended
 

@@ -248,8 +248,7 @@ class Drain:
         self.handling.threads.close()
 
     def _renewal_with(self, rpc: Rpc, report: Hear) -> Renewal:
-        known = self.mode.knows("heartbeat_org_slot")
-        return Renewal(self.setup, self.lease, rpc, report, heartbeat_known=known)
+        return Renewal(self.setup, self.lease, self.mode, rpc, report)
 
     def _report(self, reason: str, seconds: float) -> RunReport:
         still = tuple(sorted(flight.message.msg_id for flight in self.in_flight.running))

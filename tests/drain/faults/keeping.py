@@ -134,6 +134,22 @@ FAULTS = (
     ),
     in_drain(
         "D15",
+        f"{_RENEWAL}d15_a_lease_that_was_never_renewed_counts_from_when_its_claim_was_sent",
+        "claim.py",
+        "self.lease.hold(queue, org, sent_at)",
+        "self.lease.hold(queue, org, self.setup.clock.monotonic())",
+        "a lease counts from the answer of its claim",
+    ),
+    in_drain(
+        "D15",
+        f"{_RENEWAL}d15_a_lease_that_is_lost_while_a_settle_repeats_is_claimed_under_the_next_name",
+        "rotate.py",
+        "    if lease.is_lost(clock.monotonic()):\n        await drain.releasing",
+        "    if False:\n        await drain.releasing",
+        "the next claim is made under the name of a lost lease",
+    ),
+    in_drain(
+        "D15",
         f"{_RENEWAL}d15_an_operator_may_have_handlers_cancelled_with_the_lease",
         "watch.py",
         "if drain.setup.cancel_on_lost_lease:",

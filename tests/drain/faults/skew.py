@@ -26,11 +26,19 @@ FAULTS = (
     ),
     in_drain(
         "D23",
-        f"{_SKEW}d23_each_function_is_missed_once_a_run_and_said_in_one_event",
+        f"{_SKEW}d23_a_renewal_whose_reports_nobody_hears_misses_its_function_once_too",
         "renew.py",
         "            self.heartbeat_known = False\n",
         "",
         "an unknown heartbeat is tried for ever",
+    ),
+    in_drain(
+        "D23",
+        f"{_SKEW}d23_each_function_is_missed_once_a_run_and_said_in_one_event",
+        "renew.py",
+        '        self.heartbeat_known &= self.mode.knows("heartbeat_org_slot")\n',
+        "",
+        "the renewal asks again for what the run has found missing",
     ),
     in_drain(
         "D24",
