@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import os
+import re
 import socket
 import time
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from pydantic import SecretStr
 from starlette.requests import Request
 
 from fairlease.host import web
+from fairlease.telemetry.exposition import Now, expose
+from fairlease.telemetry.metrics import Metrics
 from stack.hosts import NAP, HostProcess, running_host, write_task
 
 if TYPE_CHECKING:
@@ -145,6 +148,22 @@ def test_a_hostile_function_name_finds_nothing_and_is_not_repeated_at_length(
     assert answer.status_code == 404
     assert len(answer.content) < 400
     assert len(answer.headers) < 10
+
+
+@pytest.mark.parametrize(
+    "accept",
+    [
+        *("", "*/*", ";;,,=", "text/plain;q=x", "text/plain;version=x", "text/plain;version=1.a"),
+        *("application/openmetrics-text;version=zzz", "application/openmetrics-text;escaping"),
+        'application/openmetrics-text;version=2.0.0;escaping="',
+        "a/b," * 2000,
+    ],
+)
+def test_no_way_of_asking_for_metrics_fails_and_fills_the_log(accept: str) -> None:
+    body, content_type = expose(Metrics(), Now(), accept)
+    assert b"fairlease_" in body
+    assert content_type.startswith(("text/plain", "application/openmetrics-text"))
+    assert not re.search(r"[\r\n]|zzz|1\.a", content_type)
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,10 @@ def expose(metrics: Metrics, now: Now, accept: str = "") -> tuple[bytes, str]:
     """The body and its content type, in the format that `accept` asks for."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Snapshot(metrics, now))
-    encode, content_type = choose_encoder(accept)
+    try:
+        encode, content_type = choose_encoder(accept)
+    except (LookupError, TypeError, ValueError):  # a version that is no number, in their words
+        encode, content_type = choose_encoder("")
     return encode(registry), content_type
 
 
