@@ -18,6 +18,9 @@ DELAYS = (1.0, 12.0, 50.0, 65.0, 130.0)
 # Nothing goes wrong, so that more is expected; and of many calls, every second goes well.
 SHARE_OF_CALM = 0.1
 SHARE_OF_GOOD_CALLS = 0.5
+# Brings down every process that handles it.
+POISON = ("die",) * 8
+SHARE_OF_POISON = 0.07
 
 
 def plan_of(seed: int) -> Plan:
@@ -43,12 +46,16 @@ def _job(dice: random.Random) -> Job:
         at=pick(INSTANTS),
         org=pick(("a", "a", "b")),
         seconds=pick(LENGTHS),
-        deeds=tuple(pick((*DEEDS, "dead")) for _ in range(pick((0, 0, 1, 2, 4)))),
+        deeds=POISON if dice.random() < SHARE_OF_POISON else _deeds(dice),
         key=pick((None, "k", "k", "l")),
         delay_seconds=pick((0, 0, 0, 40)),
         once=pick((False, True)),
         never_runs=pick(NEVER_RUN) if dice.random() < 0.1 else None,
     )
+
+
+def _deeds(dice: random.Random) -> tuple[str, ...]:
+    return tuple(dice.choice((*DEEDS, "dead")) for _ in range(dice.choice((0, 0, 1, 2, 4))))
 
 
 def _faults(dice: random.Random) -> tuple[Fault, ...]:
