@@ -50,6 +50,20 @@ async def test_d23_what_the_database_lacks_is_known_before_a_message_is_hidden()
 
 
 @virtual
+async def test_d23_a_batch_that_is_narrowed_for_want_of_extensions_narrows_the_quantum() -> None:
+    rig = Rig(missing={"heartbeat_org_slot"}, more={"visibility_is_set": True})
+    rig.knobs = {"visibility_timeout_seconds": 240, "org_slot_stream_quantum_refills": 3}
+    rig.send("a", 5.0, count=20)
+    waiting = rig.send("b", 5.0)
+
+    await rig.run()
+
+    assert max(request.n for request in rig.claims) == 2
+    order = [msg_id for _, _, msg_id in rig.started]
+    assert order.index(waiting[0]) <= 3 * 2
+
+
+@virtual
 async def test_d23_each_function_is_missed_once_a_run_and_said_in_one_event() -> None:
     rig = Rig(missing=set(OLD))
     rig.send("a", 30.0, count=20)

@@ -10,6 +10,7 @@ import pytest
 
 from fairlease.drain.budget import RunBudget
 from fairlease.events import HandlerCancelled, HandlerEnded
+from fairlease.messages.verdicts import Dead
 from fairlease.simulate.wire import Trip
 
 from .rig import Rig, virtual
@@ -136,6 +137,41 @@ async def test_d20_a_handler_that_cleans_up_before_it_ends_is_given_back_then() 
     row = rig.database.queues["q"].rows[msg_id]
     assert row.visible_at == pytest.approx(58.0, abs=0.1)
     assert [event.outcome for event in rig.said(HandlerEnded)] == ["GiveBack"]
+
+
+@virtual
+async def test_d20_a_timeout_that_was_ignored_stays_a_failure_when_the_run_is_stopped() -> None:
+    rig = Rig()
+
+    @rig.handler(timeout=10.0)
+    async def stubborn(args: Any, ctx: Any) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(1000.0)
+        await asyncio.sleep(1000.0)
+
+    rig.send_to("stubborn")
+    await stopped(rig.drain(), 15.0, grace=60.0)
+
+    # Given back, uncounted, it would come again for ever.
+    assert [event.reason for event in rig.said(HandlerCancelled)] == ["timeout", "stopping"]
+    assert [event.outcome for event in rig.said(HandlerEnded)] == ["RetryLater"]
+
+
+@virtual
+async def test_d20_what_a_handler_decides_when_it_is_told_to_end_is_heard() -> None:
+    rig = Rig()
+
+    @rig.handler(timeout=3600.0)
+    async def deciding(args: Any, ctx: Any) -> None:
+        try:
+            await asyncio.sleep(1000.0)
+        except asyncio.CancelledError:
+            raise Dead("half of it is done; a person must look") from None
+
+    rig.send_to("deciding")
+    await stopped(rig.drain(), 5.0, grace=60.0)
+
+    assert [event.outcome for event in rig.said(HandlerEnded)] == ["DeadLetter"]
 
 
 @virtual

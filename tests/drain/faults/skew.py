@@ -34,6 +34,14 @@ FAULTS = (
     ),
     in_drain(
         "D23",
+        f"{_SKEW}d23_a_batch_that_is_narrowed_for_want_of_extensions_narrows_the_quantum",
+        "run.py",
+        "        self.quantum.n = self.n\n",
+        "",
+        "a narrowed run streams the quantum of a wide one",
+    ),
+    in_drain(
+        "D23",
         f"{_SKEW}d23_each_function_is_missed_once_a_run_and_said_in_one_event",
         "renew.py",
         '        self.heartbeat_known &= self.mode.knows("heartbeat_org_slot")\n',

@@ -69,4 +69,20 @@ FAULTS = (
         "",
         "an idle run sleeps through its stop",
     ),
+    in_drain(
+        "D20",
+        f"{_STOPPING}d20_a_timeout_that_was_ignored_stays_a_failure_when_the_run_is_stopped",
+        "flight.py",
+        "self.cancel_reason = self.cancel_reason or reason",
+        "self.cancel_reason = reason",
+        "a timeout is given back because a stop came after it",
+    ),
+    in_drain(
+        "D20",
+        f"{_STOPPING}d20_what_a_handler_decides_when_it_is_told_to_end_is_heard",
+        "handle.py",
+        "            case _ if isinstance(raised, Verdict):\n                pass\n",
+        "",
+        "a verdict of a cancelled handler is thrown away",
+    ),
 )
