@@ -126,6 +126,7 @@ FUNCTIONS = [
     "clock_timestamp()",
     "to_regclass(text)",
     "hashtextextended(text, bigint)",
+    "hashtextextended(text, int)",
 ]
 
 

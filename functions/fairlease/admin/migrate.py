@@ -24,7 +24,12 @@ if TYPE_CHECKING:
     from fairlease.admin.migration_files import Migration
 
 # The files take the same one, for who runs them with psql.
-_LOCK = "select pg_advisory_xact_lock(hashtextextended('fairlease.migrations', 0))"
+_LOCK = (
+    "select pg_catalog.pg_advisory_xact_lock("
+    "pg_catalog.hashtextextended('fairlease.migrations', 0))"
+)
+# The owner's own path may name a schema in which others make functions and operators.
+_CLOSED_PATH = "select pg_catalog.set_config('search_path', '', true)"
 # A change that waits for a busy table makes everybody behind it wait as well.
 _TABLE_LOCK_TIMEOUT = "10s"
 
@@ -93,6 +98,7 @@ def rehearse(url: str, *, folder: Path | None = None, to: str | None = None) -> 
 
 def _apply(session: psycopg.Connection, migration: Migration) -> bool:
     with session.transaction():
+        session.execute(_CLOSED_PATH)
         session.execute(_LOCK)
         history.prepare(session)
         if history.read(session).has(migration):
@@ -104,12 +110,7 @@ def _apply(session: psycopg.Connection, migration: Migration) -> bool:
 
 
 def _run(session: psycopg.Connection, migration: Migration) -> None:
-    session.execute(
-        "select pg_catalog.set_config('lock_timeout', %s, true), "
-        # The owner's own path may name a schema in which others make operators.
-        "pg_catalog.set_config('search_path', '', true)",
-        (_TABLE_LOCK_TIMEOUT,),
-    )
+    session.execute("select set_config('lock_timeout', %s, true)", (_TABLE_LOCK_TIMEOUT,))
     try:
         session.execute(migration.statements.encode())
     except psycopg.errors.LockNotAvailable as error:
