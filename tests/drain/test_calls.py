@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -142,6 +143,30 @@ def test_d30_what_a_handler_calls_goes_through_although_the_handler_is_cancelled
         assert cancelled == []
 
     scenario()
+
+
+@pytest.mark.parametrize("function", ["send_messages", "once"])
+def test_d30_what_a_cancelled_handler_called_may_fail_without_a_traceback(function: str) -> None:
+    said: list[str] = []
+
+    @virtual
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _loop, context: said.append(context["message"]))
+        rig = Rig()
+        rig.always[function] = Trip(2.0, 2.0, error=TransientError("busy"))
+        _calling(rig, function)
+        rig.send_to("calling")
+        drain = rig.drain()
+        running = asyncio.create_task(drain.run())
+        await asyncio.sleep(1.0)
+        drain.cancel_handlers()
+        await running
+        await asyncio.sleep(10.0)
+
+    scenario()
+    gc.collect()
+    assert said == []
 
 
 @pytest.mark.parametrize("function", ["send_messages", "once"])

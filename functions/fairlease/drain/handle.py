@@ -283,7 +283,10 @@ class Handling:
 
 async def _whole(call: Coroutine[Any, Any, T]) -> T:
     """Shielded: cut off by its handler's end, it would have no known outcome, and leak."""
-    return await asyncio.shield(asyncio.ensure_future(call))
+    whole = asyncio.ensure_future(call)
+    # Its failure is heard even where nobody awaits it any more.
+    whole.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+    return await asyncio.shield(whole)
 
 
 def _as_cause(message: str, raised: BaseException) -> BaseException:
