@@ -105,9 +105,8 @@ IN_PYTHON = (
         "if raised is None:\n            return Done", "if True:\n            return Done",
     ),
     in_python(
-        "a settle whose answer was lost is forgotten", "drain/claim.py",
-        "            if together:\n                await self.settling.settle(queue, pending)\n"
-        "            raise\n",
-        "            raise\n",
+        "a snooze does not wait", "transports/codec.py",
+        'said |= {"do": "snooze", "after_ms": after_ms}',
+        'said |= {"do": "snooze", "after_ms": 0}',
     ),
 )  # fmt: skip
