@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, field_validator
 
-from fairlease import Context  # noqa: TC001 - registration resolves it
+from fairlease import Context, NewMessage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,3 +68,24 @@ async def test_a_validator_that_raises_anything_kills_its_message_and_not_the_ru
     ).fetchone() or ("", "")
     assert reason == "args of 'm': a validator raised KeyError"
     assert error.strip().endswith("KeyError: 2")
+
+
+async def test_a_send_that_is_refused_is_a_failure_of_its_handler_and_sends_nothing(
+    bench: Bench,
+) -> None:
+    """As large as the knob allows and no larger."""
+    bench.knobs["message_size_limit_bytes"] = 2_000
+
+    @bench.worker.handler("m")
+    async def m(args: dict[str, int], ctx: Context) -> None:
+        await ctx.send([NewMessage({"text": "x" * args["size"]}, org="a")], queue="other")
+
+    bench.connection.execute("select fairlease.attach_queue('other')")
+    fits, large = (
+        bench.put({"method": "m", "org": "a", "args": {"size": size}}) for size in (1_988, 1_989)
+    )
+    await bench.run()
+    assert (bench.where(fits), bench.where(large)) == (["archive"], ["queue"])
+    assert bench.value("select count(*) from pgmq.q_other") == 1
+    error = bench.value("select last_error from fairlease.message_state")
+    assert "message 0: $: the message has 2001 bytes, the limit is 2000" in error

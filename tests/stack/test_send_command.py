@@ -78,3 +78,14 @@ def test_what_cannot_be_sent_is_named(
     assert isinstance(result.exception, error)
     with pytest.raises(error, match=said):
         raise result.exception
+
+
+def test_the_knob_says_how_large_a_message_may_be(
+    attached: psycopg.Connection, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = json.dumps("x" * 2_000_000)
+    refused = run(database, QUEUE, text)
+    assert "has 2000002 bytes, the limit is 1048576" in str(refused.exception)
+    monkeypatch.setenv("FAIRLEASE_MESSAGE_SIZE_LIMIT_BYTES", "2000002")
+    assert run(database, QUEUE, text).exit_code == 0
+    assert len(rows(attached)) == 1

@@ -61,8 +61,10 @@ def _bodies(lines: Iterable[str]) -> Iterator[Any]:
 
 
 async def _send(queue: str, messages: list[NewMessage], delay_seconds: int) -> Sent:
-    rpc = App(os.environ).connect()
+    app = App(os.environ)
+    limit = app.settings().knobs.message_size_limit_bytes
+    rpc = app.connect()
     try:
-        return await send_all(rpc, queue, messages, delay_seconds)
+        return await send_all(rpc, queue, messages, delay_seconds, size_limit_bytes=limit)
     finally:
         await rpc.aclose()

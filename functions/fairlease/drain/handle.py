@@ -221,8 +221,16 @@ class Handling:
         )
 
     async def _send(self, queue: str, messages: Sequence[NewMessage]) -> Sent:
-        seconds = self.setup.call_seconds()
-        return await _whole(send(self.setup.rpc, queue, messages, timeout_seconds=seconds))
+        setup = self.setup
+        return await _whole(
+            send(
+                setup.rpc,
+                queue,
+                messages,
+                timeout_seconds=setup.call_seconds(),
+                size_limit_bytes=setup.knobs.message_size_limit_bytes,
+            )
+        )
 
     async def _take_key(self, queue: str, key: str, token: str) -> bool:
         seconds = self.setup.call_seconds()

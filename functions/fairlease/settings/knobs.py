@@ -172,6 +172,17 @@ class Knobs(BaseModel):
         int,
         Knob(1, 100, 5, "deliveries", "Deliveries that may end their worker before dead letter."),
     ]
+    message_size_limit_bytes: Annotated[
+        int,
+        Knob(
+            1024,
+            67_108_864,
+            1_048_576,
+            "bytes",
+            "Largest message, headers included, that `ctx.send` and `fairlease send` let through.",
+            widens=True,
+        ),
+    ]
     isolate_lifetime_ms: Annotated[
         int,
         Knob(

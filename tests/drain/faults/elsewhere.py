@@ -68,8 +68,8 @@ FAULTS = (
         "D30",
         f"{_CALLS}d30_what_a_handler_calls_has_the_deadline_of_every_call",
         "handle.py",
-        "send(self.setup.rpc, queue, messages, timeout_seconds=seconds)",
-        "send(self.setup.rpc, queue, messages)",
+        "                timeout_seconds=setup.call_seconds(),\n",
+        "",
         "a handler's send may take half a minute",
     ),
     Fault(
