@@ -135,6 +135,16 @@ def test_promtool_reads_every_expression_of_the_dashboard(
     promtool("check", "rules", file)
 
 
+def test_promtool_reads_what_keda_asks(helm: Helm, tmp_path: Path) -> None:
+    scaled = only(helm.render("-f", CHART / "ci" / "keda-values.yaml"), "ScaledObject")
+    query = scaled["spec"]["triggers"][0]["metadata"]["query"]
+    assert set(NAME.findall(query)) <= documented().keys()
+    file = tmp_path / "keda.yaml"
+    rules = [{"record": "keda:query", "expr": query}]
+    file.write_text(json.dumps({"groups": [{"name": "keda", "rules": rules}]}))
+    promtool("check", "rules", file)
+
+
 def test_panels_have_their_own_place(dashboard: dict[str, Any]) -> None:
     panels = dashboard["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)

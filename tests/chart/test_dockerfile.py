@@ -52,6 +52,20 @@ def test_signals_reach_the_host() -> None:
     assert words(values_of(FINAL, "CMD")[0])[0] == "serve"
 
 
+def test_port_and_environment_are_those_of_the_command_and_of_a_read_only_root() -> None:
+    serves = words(values_of(FINAL, "CMD")[0])
+    (port,) = values_of(FINAL, "EXPOSE")
+    assert serves[serves.index("--port") + 1] == port
+    assert f"127.0.0.1:{port}/healthz" in values_of(FINAL, "HEALTHCHECK")[0]
+    given = dict(one.split("=", 1) for one in values_of(FINAL, "ENV")[0].split())
+    assert given == {
+        "PATH": "/opt/fairlease/bin:$PATH",
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "HOME": "/tmp",  # noqa: S108 - what a pod may write to
+    }
+
+
 def test_nothing_is_compiled() -> None:
     commands = " ".join(values_of(BUILD, "RUN"))
     assert "--only-binary :all:" in commands
@@ -196,12 +210,28 @@ def test_the_host_serves_the_bundled_functions_as_its_user(image: Build) -> None
         assert httpx.get(f"{base}/readyz", timeout=PATIENCE_SECONDS).status_code == 503
         name = "functions/v1/github_worker"
         assert httpx.post(f"{base}/{name}", timeout=PATIENCE_SECONDS).status_code == 401
+        assert healthy(image, port) == 0
         poked = call(image, "poke", "github_worker", "--url", base)
         assert '"accepted"' in poked.stdout, poked.stderr
     finally:
         host.terminate()
         assert host.wait(STOP_SECONDS) == 0
         host.stdout.close()
+    assert healthy(image, port) == 1
+
+
+def healthy(image: Build, port: int) -> int:
+    """The exit code of HEALTHCHECK, asked about another port."""
+    command = words(values_of(FINAL, "HEALTHCHECK")[0].partition("CMD ")[2])
+    assert command[0] == "python"
+    command[-1] = command[-1].replace(":8787/", f":{port}/")
+    python = image.inside("/opt/fairlease/bin/python")
+    return subprocess.run(
+        [python, *command[1:]],
+        **as_its_user(image),  # type: ignore[call-overload]
+        stderr=subprocess.DEVNULL,
+        check=False,
+    ).returncode
 
 
 def wait_for(url: str) -> None:
