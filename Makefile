@@ -21,7 +21,7 @@ test-slow: $(READY)
 # Deploy skew, kills, restarts: real processes in real time, a few minutes.
 test-live: $(READY)
 	@$(BIN)/pytest -m slow --timeout 300 tests/skew tests/crash tests/drain/test_real_database.py tests/migration tests/sql \
-	  tests/stack/test_dev.py tests/stack/test_work.py tests/stack/test_pg_cron.py tests/chain tests/docs $(ARGS)
+	  tests/stack --ignore-glob '*/test_host*' tests/bad_input tests/messages tests/security tests/chain tests/docs $(ARGS)
 	@$(BIN)/pytest -m slow -n 4 --timeout 300 tests/stack/test_host*.py $(ARGS)
 
 # The database's part of the suite on Debian's Postgres 15.

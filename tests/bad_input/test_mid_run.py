@@ -146,6 +146,7 @@ async def test_settles_answered_by_a_gateways_html_are_repeated_and_no_handler_r
     )
 
 
+@pytest.mark.slow
 async def test_a_key_that_expires_ends_the_run_by_name_and_costs_no_attempt_but_the_open_one(
     postgres: LocalPostgres,
     database: str,

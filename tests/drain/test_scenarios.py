@@ -11,7 +11,7 @@ from .plan import plan_of
 from .scenarios import play, play_world, shrink
 
 # Several hundred seeds on an idle machine; as many as fit on a busy one.
-SECONDS = 8.0
+SECONDS = 4.0
 FIRST_SEED = 100_000
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .plan import Plan
 
 # As many as fit on a busy machine, and at least so many.
-SECONDS = 6.0
+SECONDS = 4.0
 LEAST = 30
 #: What thousands of sequences must have met; without these, nothing is proven.
 WITNESSED = {

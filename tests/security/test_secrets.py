@@ -191,6 +191,7 @@ def test_a_password_is_cut_out_however_it_is_written(text: str) -> None:
     assert scrubber.text(f"refused: {text}!") == f"refused: {SCRUBBED}!"
 
 
+@pytest.mark.slow
 def test_a_stranger_learns_of_a_lost_database_only_that_it_is_lost(tmp_path: Path) -> None:
     url = f"postgresql://an-owner:{HUSH}@localhost:1/a-database"
     knobs = {"FAIRLEASE_MAX_CRASHES": f"{HUSH}-in-the-wrong-line"}

@@ -71,6 +71,7 @@ def test_message_sent_by_the_supabase_client_is_handled_and_ctrl_c_leaves_nothin
     assert not (tmp_path / ".fairlease").exists()
 
 
+@pytest.mark.slow
 def test_killed_stack_leaves_no_process_and_the_next_finds_its_data_and_keys(
     tmp_path: Path, functions: Path
 ) -> None:
@@ -87,7 +88,10 @@ def test_killed_stack_leaves_no_process_and_the_next_finds_its_data_and_keys(
     assert (tmp_path / ".fairlease" / ".gitignore").read_text() == "*\n"
 
 
-@pytest.mark.parametrize("delay_seconds", [0.3, 1.5, 2.5])
+@pytest.mark.parametrize(
+    "delay_seconds",
+    [0.3, pytest.param(1.5, marks=pytest.mark.slow), pytest.param(2.5, marks=pytest.mark.slow)],
+)
 def test_ctrl_c_while_it_starts_leaves_nothing(
     tmp_path: Path, functions: Path, delay_seconds: float
 ) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import httpx
 import psycopg
+import pytest
 
 from fairlease.admin import queues
 from stack.hosts import HostProcess, eventually, running_host
@@ -86,6 +87,7 @@ def test_a_stop_lets_the_message_in_flight_finish_and_settle(database: str, tmp_
     assert archived(database) == 1
 
 
+@pytest.mark.slow
 def test_a_host_without_its_database_starts_and_is_not_ready(tmp_path: Path) -> None:
     nowhere = "postgresql://postgres:hush@127.0.0.1:1/postgres"
     with running_host(write_adder(tmp_path), FAIRLEASE_DATABASE_URL=nowhere) as host:

@@ -84,6 +84,7 @@ def test_a_retiring_isolate_is_told_to_stop_once_its_successor_serves(tmp_path: 
         assert host.started("nap") != old
 
 
+@pytest.mark.slow
 def test_a_blocked_isolate_takes_no_poke_from_its_successor(tmp_path: Path) -> None:
     write_task(tmp_path, "blocks", BLOCKS)
     write_task(tmp_path, "nap", NAP)

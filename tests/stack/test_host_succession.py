@@ -139,6 +139,7 @@ def test_a_successor_that_dies_is_replaced_while_its_predecessor_still_works(
         assert alive(third)
 
 
+@pytest.mark.slow
 def test_isolates_that_die_of_their_work_do_not_end_the_host(tmp_path: Path) -> None:
     write_task(tmp_path, "dies", DIES)
     with running_host(tmp_path) as host:

@@ -44,6 +44,7 @@ def test_killed_owner_leaves_no_process_and_the_next_start_finds_its_data(tmp_pa
         assert session.execute("select answer from kept").fetchall() == [(42,)]
 
 
+@pytest.mark.slow
 def test_next_start_removes_what_a_killed_owner_of_a_temporary_folder_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

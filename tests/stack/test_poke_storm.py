@@ -111,6 +111,7 @@ def test_a_storm_is_one_run_and_every_message_is_done_once(
     assert host.lines.empty(), "a message was done twice"
 
 
+@pytest.mark.slow
 def test_a_storm_is_cheap_and_leaves_nothing_behind(database: str, host: HostProcess) -> None:
     send(database, 1, 0)
     storm(host.url)

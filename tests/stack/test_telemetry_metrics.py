@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import httpx
 import psycopg
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from fairlease.admin import queues
@@ -48,6 +49,7 @@ def test_a_drained_queue_is_counted_and_a_waiting_one_is_read_from_the_database(
     assert page["fairlease_slots_cap{}"] > 0
 
 
+@pytest.mark.slow
 def test_without_its_database_a_host_still_answers_what_it_knows(tmp_path: Path) -> None:
     nowhere = "postgresql://postgres:hush@127.0.0.1:1/postgres"
     with running_host(write_adder(tmp_path), FAIRLEASE_DATABASE_URL=nowhere) as host:

@@ -60,6 +60,7 @@ def test_a_message_is_a_span_of_its_senders_trace(
     assert names == {"add"} if profile != "verbose" else {"run", "claim", "add"} < names
 
 
+@pytest.mark.slow
 def test_a_dead_collector_slows_no_drain_and_no_end(
     connection: psycopg.Connection, database: str, tmp_path: Path
 ) -> None:

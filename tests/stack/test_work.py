@@ -111,6 +111,7 @@ def test_a_lost_connection_is_made_again_and_what_came_meanwhile_is_found(
     assert "listening again" in said
 
 
+@pytest.mark.slow
 def test_without_notifications_the_queue_is_polled_and_the_log_names_the_remedy(
     session: psycopg.Connection, functions: Path, database: str
 ) -> None:
